@@ -12,6 +12,7 @@ use serde::Deserialize;
 
 use crate::gc_config::GcConfig;
 use crate::persistence_config::PersistenceConfig;
+use crate::tasks_config::TasksConfig;
 
 /// The settings. A key that is not known is of another version.
 #[derive(Debug, Default, PartialEq, Eq, Deserialize)]
@@ -36,6 +37,9 @@ pub(crate) struct Config {
     /// When a daemon removes what nobody needs.
     #[serde(default)]
     pub(crate) gc: GcConfig,
+    /// How many tasks run at once.
+    #[serde(default)]
+    pub(crate) tasks: TasksConfig,
 }
 
 /// The section `[checkpoints]` of the configuration.

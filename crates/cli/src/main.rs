@@ -26,7 +26,9 @@ mod server_arg;
 mod session_arg;
 #[cfg(test)]
 mod session_fixture;
+mod session_options;
 mod status_text;
+mod tasks_config;
 mod workspace_failure;
 
 use std::io::Write;

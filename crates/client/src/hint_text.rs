@@ -7,6 +7,7 @@ pub(crate) fn hint_text(hint: &Hint) -> Option<&'static str> {
     Some(match hint {
         Hint::ListSessions => "rekindle ps -a",
         Hint::ListSnapshots => "rekindle snapshot ls",
+        Hint::ListTasks => "rekindle task ls",
         Hint::ListWaits => "rekindle waits",
         Hint::AnswerWaits => "answer them: rekindle waits",
         Hint::ListAgents => "rekindle agents lists them; any other command: rekindle run TEXT -- COMMAND",

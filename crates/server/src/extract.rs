@@ -9,7 +9,7 @@ use axum::extract::{FromRequest, FromRequestParts, Path, Query, Request};
 use axum::http::header::CONTENT_LENGTH;
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, StatusCode, Uri};
-use rekindle_domain::id::{SessionId, WaitId};
+use rekindle_domain::id::{SessionId, TaskId, WaitId};
 use rekindle_domain::kept_snapshot::{BadSnapshotName, SnapshotName};
 use rekindle_service::daemon::BlobId;
 use rekindle_service::idempotency::Key;
@@ -38,6 +38,9 @@ pub(crate) struct SessionSnapshot(pub(crate) SessionId, pub(crate) SnapshotName)
 
 /// The wait a path names.
 pub(crate) struct Wait(pub(crate) WaitId);
+
+/// The task a path names.
+pub(crate) struct Task(pub(crate) TaskId);
 
 /// The blob a path names.
 pub(crate) struct Blob(pub(crate) BlobId);
@@ -83,6 +86,15 @@ impl<S: Send + Sync> FromRequestParts<S> for Wait {
         let text = name(parts, state).await;
         let id = text.parse().map_err(|bad| ApiError::new(Code::WaitUnknown, bad).advise(Hint::ListWaits))?;
         Ok(Wait(id))
+    }
+}
+
+impl<S: Send + Sync> FromRequestParts<S> for Task {
+    type Rejection = ApiError;
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Task, ApiError> {
+        let text = name(parts, state).await;
+        let id = text.parse().map_err(|bad| ApiError::new(Code::TaskUnknown, bad).advise(Hint::ListTasks))?;
+        Ok(Task(id))
     }
 }
 

@@ -8,6 +8,7 @@ pub(crate) fn hint_text(hint: &Hint) -> String {
     let text = match hint {
         Hint::ListSessions => "GET /api/sessions lists them",
         Hint::ListSnapshots => "GET /api/sessions/{id}/snapshots lists them",
+        Hint::ListTasks => "GET /api/tasks/active lists those that have not ended",
         Hint::ListWaits => "GET /api/waits lists those that are open",
         Hint::AnswerWaits => "GET /api/waits lists them; POST /api/waits/{id}/answer answers one",
         Hint::ListAgents => {

@@ -11,8 +11,10 @@ use crate::app::App;
 use crate::error::ApiError;
 use crate::guard::HEALTH;
 use crate::middleware::observe_request;
-use crate::openapi::{self, Api, describe, describe_diff, describe_forks, describe_snapshots};
-use crate::routes::{daemon, diff, forks, sessions, snapshots, waits};
+use crate::openapi::{
+    self, Api, describe, describe_diff, describe_forks, describe_snapshots, describe_tasks,
+};
+use crate::routes::{daemon, diff, forks, sessions, snapshots, tasks, waits};
 use crate::sse::{all_sessions, session};
 
 const SNAPSHOTS: &str = "/api/sessions/{id}/snapshots";
@@ -59,6 +61,12 @@ pub(crate) fn api() -> Api {
         .route(Method::POST, SNAPSHOT_RESTORE, snapshots::restore, describe_snapshots::restore_snapshot())
         .route(Method::DELETE, SNAPSHOT, snapshots::remove, describe_snapshots::remove_snapshot())
         .route(Method::GET, "/api/blobs/{id}", sessions::blob, describe::get_blob())
+        .route(Method::POST, "/api/tasks", tasks::create, describe_tasks::create_tasks())
+        .route(Method::GET, "/api/tasks/active", tasks::active, describe_tasks::list_active_tasks())
+        .route(Method::GET, "/api/tasks/{id}", tasks::show, describe_tasks::get_task())
+        .route(Method::POST, "/api/tasks/{id}/cancel", tasks::cancel, describe_tasks::cancel_task())
+        .route(Method::POST, "/api/tasks/{id}/retry", tasks::retry, describe_tasks::retry_task())
+        .route(Method::POST, "/api/tasks/{id}/priority", tasks::priority, describe_tasks::set_task_priority())
         .route(Method::GET, "/api/waits", waits::list, describe::list_waits())
         .route(Method::GET, "/api/waits/{id}", waits::show, describe::get_wait())
         .route(Method::POST, "/api/waits/{id}/token", waits::mint, describe::create_wait_token())

@@ -1,7 +1,7 @@
 //! The daemon's services: an agent's journal becomes its session's log, and what the log says is to be sent is sent. The rules
 //! are below, in the domain and the agent crate; here they meet files and processes.
 //!
-//! From the top: `daemon` is the door; `commands` handle what is asked; `metrics` and `feed` tell how things stand and what
+//! From the top: `daemon` is the door; `commands` handle what is asked of sessions, `tasks` queue work for them; `metrics` and `feed` tell how things stand and what
 //! is new; `show` turns state into what callers see; `drive` runs agents, one worker for each session; `snapshots` keeps what sessions were. What lies beside
 //! these folders is what they stand on: `worker_pool` has workers whatever they do, `records` what they write, `session_span` whose lines
 //! are in the log.
@@ -29,6 +29,8 @@ mod show;
 mod situations;
 pub mod snapshots;
 pub mod storage;
+mod task_link;
+mod tasks;
 mod test_knobs;
 mod ticks;
 pub mod upkeep;

@@ -14,6 +14,8 @@ use rekindle_store::{
     AppendError, ForkError, History, LoadError, Loaded, OpenSessionError, Store, Visitor, Want,
 };
 
+use crate::task_link::with_task_records;
+
 /// A function that is told the outcome of an append, on the committer's thread: it must not block.
 pub type AppendReply = Box<dyn FnOnce(Result<Receipt, AppendError>) + Send>;
 
@@ -85,11 +87,11 @@ impl Sessions for Store {
     }
 
     fn append(&self, append: Append) -> Result<Receipt, AppendError> {
-        Store::append(self, append)
+        Store::append(self, with_task_records(self, append))
     }
 
     fn append_with(&self, append: Append, told: AppendReply) {
-        Store::append_with(self, append, told);
+        Store::append_with(self, with_task_records(self, append), told);
     }
 
     fn sync(&self) -> Result<(), AppendError> {

@@ -48,6 +48,8 @@ macro_rules! codes {
 
 codes! {
     AgentUnknown = "agent_unknown", 400: "no known agent has this name";
+    DependencyCycle = "dependency_cycle", 400: "tasks of the request wait for each other in a circle";
+    DependencyUnknown = "dependency_unknown", 400: "there is no such task to wait for";
     InvalidAgent = "invalid_agent", 400: "the agent's profile or command makes no sense";
     InvalidAnswer = "invalid_answer", 400: "an answer is exactly one of option, option_id, text and form";
     InvalidAt = "invalid_at", 400: "the place to fork at is no run, no number of a record and no snapshot";
@@ -59,6 +61,7 @@ codes! {
     InvalidKey = "invalid_key", 400: "a session's key is 1 to 255 visible ASCII characters";
     InvalidLastEventId = "invalid_last_event_id", 400: "the Last-Event-ID is no id of an event";
     InvalidQuery = "invalid_query", 400: "a parameter is unknown, or its value makes no sense";
+    InvalidTask = "invalid_task", 400: "a limit of the task, or a name in it, makes no sense; the message says which";
     InvalidWorkingDir = "invalid_working_dir", 400: "the working directory is no absolute path of a directory";
     NothingToChange = "nothing_to_change", 400: "the change names nothing";
     TlsExpected = "tls_expected", 400: "this port speaks TLS";
@@ -72,6 +75,7 @@ codes! {
     NoSuchPath = "no_such_path", 404: "there is nothing at this path";
     SessionUnknown = "session_unknown", 404: "there is no such session";
     SnapshotNotFound = "snapshot_not_found", 404: "the session has no such snapshot";
+    TaskUnknown = "task_unknown", 404: "there is no such task";
     WaitUnknown = "wait_unknown", 404: "there is no such wait";
     NoSuchMethod = "no_such_method", 405: "the path does not take this method; Allow says which it takes";
     TooSlow = "too_slow", 408: "the body did not come in time";
@@ -108,6 +112,8 @@ codes! {
     SnapshotCorrupted = "snapshot_corrupted", 409: "the snapshot's file is damaged";
     SnapshotVersion = "snapshot_version", 409: "a newer version wrote the snapshot";
     StillRunning = "still_running", 409: "the session's run has not ended";
+    TaskStateConflict = "task_state_conflict", 409: "the task does not stand where this could be done";
+    TasksDamaged = "tasks_damaged", 409: "the log of the tasks is damaged: nothing can be added to it";
     TokenConsumed = "token_consumed", 409: "the wait was answered otherwise";
     WaitClosed = "wait_closed", 409: "the wait is not open any more";
     SnapExpired = "snap_expired", 410: "the files of the checkpoint are not kept any more";

@@ -14,6 +14,8 @@ pub enum Hint {
     ListSessions,
     /// List the snapshots of the session.
     ListSnapshots,
+    /// List the tasks that have not ended.
+    ListTasks,
     /// List the waits that are open.
     ListWaits,
     /// Answer the waits that are open.

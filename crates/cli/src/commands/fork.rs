@@ -10,10 +10,10 @@ use rekindle_wire::request::{AgentChoice, ForkAt, NewFork};
 use rekindle_wire::view::{FilesOutcome, Forked};
 
 use super::Context;
-use super::run::{PROFILES, directory, usual_profile, whole_program};
 use crate::hints::ours;
 use crate::possible_values::one_of;
 use crate::session_arg::SessionArg;
+use crate::session_options::{PROFILES, directory, usual_profile, whole_program};
 
 /// Fork a session: a new one with the same history up to a point, which goes its own way
 ///

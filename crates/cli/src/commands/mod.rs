@@ -29,6 +29,7 @@ pub(crate) mod service;
 mod snapshot;
 mod status;
 mod stop;
+mod task;
 mod token;
 mod tree_diff;
 mod waits;
@@ -59,6 +60,7 @@ pub(crate) enum Command {
     Log(log::Args),
     Status(status::Args),
     Snapshot(snapshot::Args),
+    Task(task::Args),
     Agents(agents::Args),
     Serve(serve::Args),
     Restart(stop::RestartArgs),
@@ -114,6 +116,7 @@ pub(crate) fn run(shared: Shared, command: Command) -> Result<Exit, Failure> {
         Command::Log(args) => log::run(&context()?, &args),
         Command::Status(args) => status::run(&context()?, &args),
         Command::Snapshot(args) => snapshot::run(&context()?, &args),
+        Command::Task(args) => task::run(&context()?, args),
         Command::Serve(args) => serve::run(&here("serve")?, &args),
         Command::Restart(args) => stop::restart(&here("restart")?, &args),
         Command::Stop(args) => stop::run(&context()?, &args),

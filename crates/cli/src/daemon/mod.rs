@@ -73,6 +73,7 @@ pub(crate) fn run(
     let checkpoints = config.as_ref().map(checkpoint_settings).unwrap_or_default();
     let log = logging::init(config.as_ref().map_or(&LogConfig::default(), |config| &config.log));
     let persistence = config.as_ref().map(|config| config.persistence.policy()).unwrap_or_default();
+    let tasks = config.as_ref().map(|config| config.tasks.settings()).unwrap_or_default();
     // Whoever cannot read how long something is to be kept lets nothing go.
     let collection = config.as_ref().ok().and_then(Config::collection);
     // One that died, or is to make way, has left behind what it was told.
@@ -95,6 +96,7 @@ pub(crate) fn run(
         checkpoints,
         persistence,
         collection,
+        tasks,
     };
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
     let daemon = Daemon::open(settings, &context.disk(), opener.boot_id, clock).map_err(refused)?;

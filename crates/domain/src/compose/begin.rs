@@ -3,7 +3,7 @@
 use crate::event::{
     Drift, InputQueued, MessageUser, Raw, RunDrift, RunStarted, SessionCreated, SessionRestored,
 };
-use crate::id::{BootId, MessageId, RunId, WaitId};
+use crate::id::{BootId, MessageId, RunId, TaskId, WaitId};
 use crate::line::Draft;
 use crate::session::{MAX_QUEUED, Run, SessionState};
 
@@ -109,6 +109,45 @@ pub fn session(
 ) -> Vec<Draft> {
     let run = first.map(|(message, run_id)| with_message(message, run_id, life));
     [created.into()].into_iter().chain(run.into_iter().flatten()).collect()
+}
+
+/// An attempt of a task: a run of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Attempt {
+    /// The task.
+    pub task_id: TaskId,
+    /// Which attempt it is, from 1.
+    pub number: u32,
+}
+
+/// Composes the first attempt of a task in a new session: `session.created` + `message.user` + `run.started`.
+pub fn task_session(
+    created: SessionCreated<'static>,
+    (message, run_id): (NewMessage, RunId),
+    attempt: Attempt,
+    life: &Life,
+) -> Vec<Draft> {
+    let run = task_run(None, (message, run_id), attempt, life);
+    [created.into()].into_iter().chain(run).collect()
+}
+
+/// Composes an attempt of a task in a session at rest: `message.user` + `run.started`. `last` is the session's latest run; if that
+/// was of the same task, both count as attempts of the same thing.
+pub fn task_run(
+    last: Option<&Run>,
+    (message, run_id): (NewMessage, RunId),
+    attempt: Attempt,
+    life: &Life,
+) -> Vec<Draft> {
+    let message_id = message.message_id;
+    let last = last.filter(|last| last.task_id == Some(attempt.task_id));
+    let started = RunStarted {
+        attempt: attempt.number,
+        origin_run_id: last.map(|last| last.origin_run_id),
+        task_id: Some(attempt.task_id),
+        ..started(run_id, life, Some(message_id), None)
+    };
+    vec![message.into_record(false).into(), started.into()]
 }
 
 /// Composes the prompt of a run for its agent: `input.queued`, and before it `session.restored` if the agent was not there and is

@@ -55,6 +55,10 @@ pub enum CancelReason {
     WaitTimeout,
     /// The session came here from elsewhere: nothing starts by itself.
     Imported,
+    /// The deadline of its task has passed.
+    Deadline,
+    /// It has used as much as it may.
+    Budget,
     /// A reason a newer version wrote.
     #[serde(other)]
     Unknown,

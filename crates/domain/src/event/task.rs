@@ -252,12 +252,19 @@ pub struct TaskRequeued<'a> {
     /// Why.
     #[serde(borrow)]
     pub reason: Cow<'a, str>,
-    /// It is not to begin before this time.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub not_before: Option<Timestamp>,
+    /// For how long it is not to begin, in milliseconds.
+    #[serde(default)]
+    pub delay_ms: u64,
     /// The next attempt has a session of its own.
     #[serde(default, skip_serializing_if = "is_false")]
     pub fresh: bool,
+}
+
+impl TaskRequeued<'_> {
+    /// Returns when it may begin again, if this was recorded at `ts`.
+    pub fn not_before(&self, ts: Timestamp) -> Timestamp {
+        ts.plus_millis(i64::try_from(self.delay_ms).unwrap_or(i64::MAX))
+    }
 }
 
 /// Something about a task changed, and its status did not.

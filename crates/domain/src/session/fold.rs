@@ -278,6 +278,8 @@ impl SessionState {
             CancelReason::NewMessage
             | CancelReason::WaitTimeout
             | CancelReason::Imported
+            | CancelReason::Deadline
+            | CancelReason::Budget
             | CancelReason::Unknown => {
                 self.queue.retain(|queued| !request.dropped.contains(queued));
             }

@@ -6,9 +6,8 @@ use crate::event::{
 use crate::id::{RunId, SessionId};
 use crate::line::Draft;
 use crate::session::Run;
-use crate::time::Timestamp;
 
-use super::retry::retry_at;
+use super::retry::retry_in_ms;
 use super::scheduler::Failed;
 use super::session_status::Mapped;
 use super::state::Task;
@@ -43,13 +42,7 @@ pub fn claim(task: &Task, session_id: SessionId, run_id: RunId, resume_prompt: O
 
 /// Composes what a record of a run means for its task; nothing for most. It belongs into one append with that record. `run` is the
 /// run as it was before the record.
-pub fn with_run(
-    task: &Task,
-    run: Option<&Run>,
-    session: SessionId,
-    event: &Event<'_>,
-    now: Timestamp,
-) -> Option<Draft> {
+pub fn with_run(task: &Task, run: Option<&Run>, session: SessionId, event: &Event<'_>) -> Option<Draft> {
     let is_its = |run_id: RunId| task.run_id == Some(run_id) && task.session_id == Some(session);
     match event {
         Event::RunStarted(started) if started.continues.is_some_and(is_its) => Some(
@@ -69,9 +62,9 @@ pub fn with_run(
             Some(ended(task, TaskStatus::Completed, actor::AGENT.into(), reason))
         }
         Event::RunFailed(failed) if is_its(failed.run_id) => {
-            let again = run.and_then(|run| retry_at(task, run, &failed.error, now));
+            let again = run.and_then(|run| retry_in_ms(task, run, &failed.error));
             Some(match (again, &task.cancel) {
-                (Some(not_before), _) => requeued(task, &failed.error, not_before),
+                (Some(delay_ms), _) => requeued(task, &failed.error, delay_ms),
                 (None, Some(cancel)) => {
                     ended(task, cancel.status, cancel.actor.clone(), Some(cancel.reason.clone()))
                 }
@@ -161,13 +154,13 @@ pub fn user(name: &str) -> String {
 }
 
 /// Composes that an attempt came to nothing and the task waits for its turn again.
-pub fn requeued(task: &Task, reason: &str, not_before: Timestamp) -> Draft {
+fn requeued(task: &Task, reason: &str, delay_ms: u64) -> Draft {
     TaskRequeued {
         task_id: task.id,
         attempt: task.attempt,
         actor: actor::SCHEDULER.into(),
         reason: format!("retry: {reason}").into(),
-        not_before: Some(not_before),
+        delay_ms,
         fresh: false,
     }
     .into()

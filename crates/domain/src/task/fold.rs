@@ -143,7 +143,7 @@ fn changed(known: &Task, ts: Timestamp, event: &Event<'_>) -> Task {
         }
         Event::TaskWaiting(waiting) => task.reason = Some(waiting.reason.as_ref().into()),
         Event::TaskRequeued(requeued) => {
-            (task.fresh, task.not_before) = (requeued.fresh, requeued.not_before);
+            (task.fresh, task.not_before) = (requeued.fresh, Some(requeued.not_before(ts)));
             task.eligible_at = ts;
             task.reason = Some(requeued.reason.as_ref().into());
         }

@@ -1,6 +1,7 @@
 //! Tasks: units of requested work that wait for their turn and become runs.
 
 pub mod compose;
+pub mod dependencies;
 mod directory_conflicts;
 mod fold;
 pub mod retry;

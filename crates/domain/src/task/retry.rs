@@ -1,16 +1,15 @@
 //! The retry of a task whose run failed: whether it is attempted again by itself, and when.
 
 use crate::session::Run;
-use crate::time::Timestamp;
 
 use super::state::Task;
 
 /// How long the first retry waits; each later one four times as long, up to the second.
-const FIRST_BACK_OFF_MS: i64 = 5_000;
-const LONGEST_BACK_OFF_MS: i64 = 15 * 60_000;
+const FIRST_BACK_OFF_MS: u64 = 5_000;
+const LONGEST_BACK_OFF_MS: u64 = 15 * 60_000;
 
 /// The longest time that a provider may put us off.
-const LONGEST_RETRY_AFTER_MS: i64 = 24 * 60 * 60_000;
+const LONGEST_RETRY_AFTER_MS: u64 = 24 * 60 * 60_000;
 
 /// Words by which providers say that the same request may succeed later.
 const LATER: [&str; 10] = [
@@ -26,9 +25,9 @@ const LATER: [&str; 10] = [
     "try again later",
 ];
 
-/// Decides whether a task whose run has failed is attempted again, and returns not before when. Work that may have had effects is
+/// Decides whether a task whose run has failed is attempted again, and returns after how many milliseconds. Work that may have had effects is
 /// only repeated if its maker said that this does no harm.
-pub fn retry_at(task: &Task, run: &Run, error: &str, now: Timestamp) -> Option<Timestamp> {
+pub fn retry_in_ms(task: &Task, run: &Run, error: &str) -> Option<u64> {
     if task.cancel.is_some() || task.attempt >= task.spec.max_attempts {
         return None;
     }
@@ -38,12 +37,12 @@ pub fn retry_at(task: &Task, run: &Run, error: &str, now: Timestamp) -> Option<T
         return None;
     }
     let asked = retry_after_ms(error).unwrap_or(0).min(LONGEST_RETRY_AFTER_MS);
-    Some(now.plus_millis(back_off_ms(task.attempt).max(asked)))
+    Some(back_off_ms(task.attempt).max(asked))
 }
 
 /// Returns how long the attempt after this one waits.
-fn back_off_ms(attempt: u32) -> i64 {
-    let times = 4_i64.saturating_pow(attempt.saturating_sub(1));
+fn back_off_ms(attempt: u32) -> u64 {
+    let times = 4_u64.saturating_pow(attempt.saturating_sub(1));
     FIRST_BACK_OFF_MS.saturating_mul(times).min(LONGEST_BACK_OFF_MS)
 }
 
@@ -54,7 +53,7 @@ fn says_later(error: &str) -> bool {
 }
 
 /// Returns how long an error asks to wait: `retry after 30`, `retry_after: 1.5s`, `Retry-After=2m`.
-fn retry_after_ms(error: &str) -> Option<i64> {
+fn retry_after_ms(error: &str) -> Option<u64> {
     let error = error.to_lowercase();
     let at = ["retry after", "retry-after", "retry_after", "try again in"]
         .iter()
@@ -68,7 +67,7 @@ fn retry_after_ms(error: &str) -> Option<i64> {
         unit if unit.starts_with('h') => 3_600_000.0,
         _ => 1_000.0,
     };
-    Some((number * unit) as i64)
+    Some((number * unit) as u64)
 }
 
 #[cfg(test)]
@@ -106,12 +105,12 @@ mod tests {
         ] {
             assert_eq!(retry_after_ms(error), expected, "{error}");
         }
-        assert_eq!(retry_after_ms("retry after 99999999999999999999"), Some(i64::MAX));
+        assert_eq!(retry_after_ms("retry after 99999999999999999999"), Some(u64::MAX));
     }
 
     #[test]
     fn each_retry_waits_longer_up_to_a_quarter_of_an_hour() {
-        let waits: Vec<i64> = (1..8).map(back_off_ms).collect();
+        let waits: Vec<u64> = (1..8).map(back_off_ms).collect();
         assert_eq!(waits, [5_000, 20_000, 80_000, 320_000, 900_000, 900_000, 900_000]);
         assert_eq!(back_off_ms(u32::MAX), LONGEST_BACK_OFF_MS);
     }

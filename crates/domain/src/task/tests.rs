@@ -81,7 +81,7 @@ fn resumed(n: u64, attempt: u32) -> Event<'static> {
 
 fn requeued(n: u64, attempt: u32) -> Event<'static> {
     let (actor, reason) = (actor::SCHEDULER.into(), "overloaded".into());
-    TaskRequeued { task_id: id(n), attempt, actor, reason, not_before: Some(at(99)), fresh: false }.into()
+    TaskRequeued { task_id: id(n), attempt, actor, reason, delay_ms: 5_000, fresh: false }.into()
 }
 
 fn changed(n: u64) -> Event<'static> {
@@ -111,7 +111,7 @@ fn a_task_goes_through_its_statuses_and_leaves_when_it_has_ended() {
     assert_eq!((task.created_at, task.started_at, task.updated_at), (at(1), Some(at(2)), at(4)));
     events.extend([requeued(1, 1), changed(1)]);
     let task = after(&events).get(id(1)).expect("open").clone();
-    assert_eq!((task.status, task.not_before, task.priority), (TaskStatus::Pending, Some(at(99)), 9));
+    assert_eq!((task.status, task.not_before, task.priority), (TaskStatus::Pending, Some(at(10)), 9));
     events.extend([claimed(1, 2), ended(1, 2, TaskStatus::Failed)]);
     let state = after(&events);
     assert!(state.is_empty() && state.get(id(1)).is_none());
@@ -298,7 +298,7 @@ fn told(draft: Option<Draft>) -> String {
             format!("{} by {}: {}", ended.status.as_str(), ended.actor, ended.reason.unwrap_or_default())
         }
         Some(Event::TaskRequeued(requeued)) => {
-            format!("requeued for {}", requeued.not_before.expect("a time").millis_since(at(10)))
+            format!("requeued for {}", requeued.delay_ms)
         }
         Some(Event::TaskResumed(resumed)) => format!("resumed {}: {}", resumed.attempt, resumed.reason),
         Some(Event::TaskWaiting(waiting)) => format!("waiting: {}", waiting.reason),
@@ -323,7 +323,7 @@ fn the_end_of_a_run_is_the_end_of_its_task_or_of_an_attempt() {
     let last = Task { attempt: 3, ..running() };
     let (unsent, quiet, busy) = (its_run(false, 0), its_run(true, 0), its_run(true, 2));
     let follow = |task: &Task, run: &Run, event: Event<'static>| {
-        told(compose::with_run(task, Some(run), session(), &event, at(10)))
+        told(compose::with_run(task, Some(run), session(), &event))
     };
     for (outcome, expected) in [
         (follow(&task, &busy, done()), "completed by agent: end_turn"),
@@ -346,7 +346,7 @@ fn the_end_of_a_run_is_the_end_of_its_task_or_of_an_attempt() {
     // Another run of its session, and its own run in another session, are not its affair.
     let other = Event::from(RunCompleted { run_id: run(2), stop_reason: None, usage: None });
     assert_eq!(follow(&task, &busy, other), "nothing");
-    let elsewhere = compose::with_run(&task, Some(&busy), SessionId::from_ulid(8), &done(), at(10));
+    let elsewhere = compose::with_run(&task, Some(&busy), SessionId::from_ulid(8), &done());
     assert_eq!(told(elsewhere), "nothing");
     let life = crate::compose::begin::Life { boot_id: BootId::from_ulid(2), machine_boot: None };
     let continued = crate::compose::begin::continuation(&busy, run(2), &life);

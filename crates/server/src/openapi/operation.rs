@@ -144,6 +144,11 @@ impl Operation {
         self.named("The wait.", "WaitId").refuses([Code::WaitUnknown])
     }
 
+    /// Its path names a task.
+    pub(crate) fn of_task(self) -> Operation {
+        self.named("The task.", "TaskId").refuses([Code::TaskUnknown])
+    }
+
     /// Its path names a blob.
     pub(crate) fn of_blob(self) -> Operation {
         self.named("The blob.", "BlobId").refuses([Code::BlobUnknown])

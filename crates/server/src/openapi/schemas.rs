@@ -1,7 +1,7 @@
 //! Schemas, made from the very types that handlers read and write. A type that is read is described as it is read (a
 //! field with a default may be left out), one that is written as it is written.
 
-use rekindle_domain::id::{SessionId, WaitId};
+use rekindle_domain::id::{SessionId, TaskId, WaitId};
 use rekindle_service::daemon::BlobId;
 use rekindle_wire::code::ErrorBody;
 use schemars::generate::SchemaSettings;
@@ -25,7 +25,7 @@ impl Schemas {
         let mut written = settings.for_serialize().into_generator();
         // Paths name them, whether or not anything else does.
         let _ = (written.subschema_for::<SessionId>(), written.subschema_for::<WaitId>());
-        let _ = written.subschema_for::<BlobId>();
+        let _ = (written.subschema_for::<BlobId>(), written.subschema_for::<TaskId>());
         Schemas { read, written }
     }
 

@@ -5,4 +5,5 @@ pub(crate) mod diff;
 pub(crate) mod forks;
 pub(crate) mod sessions;
 pub(crate) mod snapshots;
+pub(crate) mod tasks;
 pub(crate) mod waits;

@@ -45,28 +45,8 @@ pub(crate) fn create(views: &Views, locks: &Locks, new: NewSession, key: Option<
     {
         return Ok(found);
     }
-    check_directory(&new.working_dir)?;
-    environment::check(&new.env)?;
-    let prompt = new.prompt.as_ref().map(content).transpose()?;
-    let provider = provider(new.agent.clone(), new.model.clone())?;
-    if provider.is_command() && (new.model.is_some() || new.mode.is_some()) {
-        return Err(no_settings());
-    }
+    let Prepared { created, prompt } = prepare(&new, key)?;
     let session = SessionId::mint(millis(workers.records.now()), random()?);
-    let title = new.title.clone().unwrap_or_else(|| prompt.as_ref().map_or_else(String::new, title));
-    let created = SessionCreated {
-        title: title.into(),
-        working_dir: new.working_dir.clone().into(),
-        provider,
-        options: options(&new),
-        env_names: environment::names_to_keep(&new.env),
-        key: new.key.clone().map(Into::into),
-        imported_from: None,
-        idempotency_key: key.map(|key| key.as_stored().into()),
-        created_at: None,
-        forked_from: None,
-        restoring: None,
-    };
     let first = prompt.map(|prompt| new_message(workers, prompt, None, None)).transpose()?;
     let unsent = first.as_ref().map(|(first, run)| UnsentPrompt::message(*run, first.content.clone()));
     let mut records = begin::session(created, first, &workers.agents.supervisor.life());
@@ -87,6 +67,38 @@ pub(crate) fn create(views: &Views, locks: &Locks, new: NewSession, key: Option<
         workers.send(session, Command::Prompt(unsent, Vec::new()))?;
     }
     Ok(session)
+}
+
+/// A session that a request asks for, checked: its first record, and its first prompt.
+pub(crate) struct Prepared {
+    pub(crate) created: SessionCreated<'static>,
+    pub(crate) prompt: Option<Raw<'static>>,
+}
+
+/// Checks what a request for a session says.
+pub(crate) fn prepare(new: &NewSession, key: Option<&Key>) -> Result<Prepared> {
+    check_directory(&new.working_dir)?;
+    environment::check(&new.env)?;
+    let prompt = new.prompt.as_ref().map(content).transpose()?;
+    let provider = provider(new.agent.clone(), new.model.clone())?;
+    if provider.is_command() && (new.model.is_some() || new.mode.is_some()) {
+        return Err(no_settings());
+    }
+    let title = new.title.clone().unwrap_or_else(|| prompt.as_ref().map_or_else(String::new, title));
+    let created = SessionCreated {
+        title: title.into(),
+        working_dir: new.working_dir.clone().into(),
+        provider,
+        options: options(new),
+        env_names: environment::names_to_keep(&new.env),
+        key: new.key.clone().map(Into::into),
+        imported_from: None,
+        idempotency_key: key.map(|key| key.as_stored().into()),
+        created_at: None,
+        forked_from: None,
+        restoring: None,
+    };
+    Ok(Prepared { created, prompt })
 }
 
 /// Refuses a working directory that is not there.

@@ -21,7 +21,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use rekindle_domain::event::CancelReason;
-use rekindle_domain::id::{RunId, SessionId, TokenId, WaitId};
+use rekindle_domain::id::{RunId, SessionId, TaskId, TokenId, WaitId};
 use rekindle_domain::kept_snapshot::{Policy, SnapshotName};
 use rekindle_domain::message_outcome::MessageOutcome;
 use rekindle_domain::token::Rejection;
@@ -30,13 +30,13 @@ use rekindle_wire::code::Code;
 use rekindle_wire::filter::{Filter, HolderFilter, WaitFilter};
 use rekindle_wire::hint::Hint;
 use rekindle_wire::request::{
-    Change, Collect, NewAnswer, NewFilesRestore, NewFork, NewMessage, NewRewind, NewSession,
-    NewSnapshotRestore, NewWait, Resume,
+    CancelTask, Change, Collect, NewAnswer, NewFilesRestore, NewFork, NewMessage, NewRewind, NewSession,
+    NewSnapshotRestore, NewTask, NewWait, Resume, RetryTask,
 };
 use rekindle_wire::view::{
     About, AnswerTaken, Collected, FilesRestoring, Forked, HolderList, KeyedSession, MessageTaken,
     RestoredSession, Resumed, RewindPlan, Rewound, RunDiff, SessionList, SessionView, SnapshotDetail,
-    SnapshotList, SnapshotView, TokenShown, WaitList, WaitView,
+    SnapshotList, SnapshotView, TaskList, TaskView, TokenShown, WaitList, WaitView,
 };
 
 use crate::access::Access;
@@ -55,6 +55,8 @@ use crate::metrics::{Format, Metrics};
 use crate::show::log::{self, LogPage};
 use crate::show::{SessionEntry, Views, find_run_checkpoints, run_diff};
 use crate::snapshots::Snapshots;
+pub use crate::tasks::TaskSettings;
+use crate::tasks::Tasks;
 use crate::upkeep::CollectionPolicy;
 use crate::workspaces::Workspaces;
 
@@ -82,6 +84,8 @@ pub struct Settings {
     pub persistence: Policy,
     /// How the home is collected by itself, if it is.
     pub collection: Option<CollectionPolicy>,
+    /// How tasks are scheduled.
+    pub tasks: TaskSettings,
 }
 
 /// What came of a request for a session.
@@ -114,6 +118,7 @@ pub struct Daemon {
     access: Arc<Access>,
     workspaces: Arc<Workspaces>,
     snapshots: Arc<Snapshots>,
+    tasks: Arc<Tasks>,
     locks: Locks,
 }
 
@@ -123,6 +128,9 @@ impl Daemon {
         recovery::begin(&self.recovery);
         if let Err(error) = self.snapshots.begin() {
             tracing::error!("no snapshots are taken by themselves: {error}");
+        }
+        if let Err(error) = self.tasks.begin_thread() {
+            tracing::error!("no tasks are begun: {error}");
         }
     }
 
@@ -222,6 +230,40 @@ impl Daemon {
             self.views.directory.mark_stale(*session);
         }
         Ok(taken)
+    }
+
+    /// Makes tasks, all or none, and shows them.
+    pub fn create_tasks(&self, new: &[NewTask], key: Option<&Key>, by: &str) -> Result<Vec<TaskView>> {
+        let made = self.tasks.create(new, key, by)?;
+        self.tasks.show_all(&made)
+    }
+
+    /// Lists the tasks that have not ended.
+    pub fn active_tasks(&self) -> Result<TaskList> {
+        self.tasks.active()
+    }
+
+    /// Shows a task.
+    pub fn task(&self, id: TaskId) -> Result<TaskView> {
+        self.tasks.show(id)
+    }
+
+    /// Cancels a task.
+    pub fn cancel_task(&self, id: TaskId, asked: &CancelTask, by: &str) -> Result<TaskView> {
+        self.tasks.cancel(id, asked.reason.as_deref(), by)?;
+        self.tasks.show(id)
+    }
+
+    /// Has a task that failed or was cancelled attempted again.
+    pub fn retry_task(&self, id: TaskId, retry: &RetryTask, by: &str) -> Result<TaskView> {
+        self.tasks.retry(id, retry, by)?;
+        self.tasks.show(id)
+    }
+
+    /// Makes a task more or less urgent.
+    pub fn set_task_priority(&self, id: TaskId, priority: i8, by: &str) -> Result<TaskView> {
+        self.tasks.set_priority(id, priority, by)?;
+        self.tasks.show(id)
     }
 
     /// Removes what is there for nothing, one after the other: whoever comes second is told so.
@@ -456,6 +498,7 @@ impl Daemon {
 
     /// Leaves: agents work on, everything that is known is on disk.
     pub fn leave(&self) {
+        self.tasks.leave();
         shutdown::leave(&self.store, &self.views, &self.access, &self.snapshots);
     }
 

@@ -34,6 +34,7 @@ use crate::metrics::Metrics;
 use crate::records::Records;
 use crate::show::{Directory, LogDetails, Views};
 use crate::snapshots::Snapshots;
+use crate::tasks::{Tasks, Wake};
 use crate::upkeep::GarbageCollector;
 use crate::workspaces::Workspaces;
 
@@ -102,6 +103,7 @@ impl Daemon {
         });
         let views =
             Arc::new(Views { workers: workers.clone(), catalog: store.clone(), directory, log_details });
+        let tasks = Arc::new(Tasks::new(store.clone(), views.clone(), settings.tasks, watch.wake.clone()));
         let _ = metrics.opening.set(begin.elapsed());
         let (home, locks) = (settings.home, Locks::default());
         Ok(Arc::new(Daemon {
@@ -115,6 +117,7 @@ impl Daemon {
             access,
             workspaces,
             snapshots,
+            tasks,
             locks,
         }))
     }
@@ -161,6 +164,7 @@ struct Watch {
     feed: Arc<Feed>,
     directory: Arc<Directory>,
     log_details: Arc<LogDetails>,
+    wake: Arc<Wake>,
 }
 
 impl Observer for Watch {
@@ -174,6 +178,7 @@ impl Observer for Watch {
         if let Some(session) = stream.session() {
             self.feed.publish(session, News::Appended(receipt.last_seq));
         }
+        self.wake.grown(stream);
     }
 }
 
@@ -186,10 +191,12 @@ impl Watcher for Watch {
 
     fn changed(&self, session: SessionId) {
         self.directory.mark_stale(session);
+        self.wake.changed(session);
     }
 
     fn removed(&self, session: SessionId) {
         self.directory.forget(session);
         self.log_details.forget(session);
+        self.wake.changed(session);
     }
 }

@@ -7,6 +7,7 @@ use std::sync::Mutex;
 
 use rekindle_agent::environment::is_for_agents;
 use rekindle_domain::compose::environment::update_environment;
+use rekindle_domain::event::Provider;
 use rekindle_domain::id::SessionId;
 use rekindle_domain::line::Draft;
 use rekindle_domain::recovery::Held;
@@ -93,6 +94,16 @@ impl Environment {
             env.extend(brought.clone());
         }
         env
+    }
+
+    /// Returns the variables of a list that an agent would lack, with what was brought for it.
+    pub(crate) fn lacking(&self, names: &[String], provider: &Provider, brought: &Env) -> Vec<String> {
+        let prefixes = known_agent(provider).map_or(&[][..], |known| known.environment);
+        let has = |name: &String| {
+            brought.contains_key(name)
+                || is_for_agents(OsStr::new(name), prefixes) && self.own.contains_key(name)
+        };
+        names.iter().filter(|name| !has(name)).cloned().collect()
     }
 
     /// Returns what people are told of a session whose agent cannot be launched without variables that nobody has.

@@ -17,7 +17,7 @@ use rekindle_wire::view::{HolderList, HolderState, HolderView, SessionList, Wait
 use super::Views;
 use super::directory::SessionEntry;
 use super::page_key::{PageKey, refused};
-use super::session::agent_name;
+use crate::drive::provider::agent_name;
 use crate::error::{Result, ServiceError};
 
 /// Sessions on a page, unless the caller wants fewer or more.
@@ -142,7 +142,7 @@ fn fits(entry: &SessionEntry, filter: &Filter, title: Option<&str>) -> bool {
     let below = |cwd: &String| Path::new(&state.working_dir).starts_with(cwd);
     let titled = |words: &str| state.title.to_lowercase().contains(words);
     !state.deleted
-        && filter.agent.as_ref().is_none_or(|agent| *agent == agent_name(state))
+        && filter.agent.as_ref().is_none_or(|agent| *agent == agent_name(&state.provider))
         && filter.cwd.as_ref().is_none_or(below)
         && title.is_none_or(titled)
 }

@@ -19,7 +19,6 @@ pub(crate) use lists::{DIRECTORIES, directory_state};
 pub(crate) use log_details::LogDetails;
 pub use log_details::last_words;
 pub use run_view::{run_end_reason, run_view};
-pub(crate) use session::agent_name;
 pub use session::session_view;
 pub(crate) use waits::{ended_wait, request_of, request_summary};
 

@@ -89,6 +89,8 @@ fn end_reason(event: &Event<'_>, run: RunId) -> Option<Option<String>> {
             CancelReason::StopAll => Some("because everything was stopped".into()),
             CancelReason::NewMessage => Some("because a new message came".into()),
             CancelReason::WaitTimeout => Some("because nobody answered in time".into()),
+            CancelReason::Deadline => Some("because its deadline has passed".into()),
+            CancelReason::Budget => Some("because its budget is used up".into()),
             CancelReason::User | CancelReason::Imported | CancelReason::Unknown => {
                 request.by.as_ref().map(|who| format!("by {who}"))
             }

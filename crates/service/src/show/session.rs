@@ -14,6 +14,7 @@ use super::directory::SessionEntry;
 use super::log_details::Details;
 use super::run_view::run_view;
 use crate::drive::live::wanted;
+use crate::drive::provider::agent_name;
 use crate::drive::provider::known_agent;
 use crate::drive::worker::AgentSighting;
 use crate::error::damaged_log;
@@ -130,7 +131,7 @@ pub fn session_view(
         title: state.title.clone(),
         working_dir: state.working_dir.clone(),
         key: state.key.clone(),
-        agent: agent_name(state),
+        agent: agent_name(&state.provider),
         model: state.provider.model.clone(),
         mode: wanted(state).mode,
         known_agent: known_agent(&state.provider).map(|known| known.id.to_owned()),
@@ -156,11 +157,4 @@ pub fn session_view(
         forked_from: state.forked_from.map(|from| ForkView { session_id: from.session_id, seq: from.seq }),
         replaced_by: state.replaced_by,
     }
-}
-
-/// Returns the name of a session's agent, or of its command.
-pub(crate) fn agent_name(state: &SessionState) -> String {
-    let command = state.provider.command.as_ref().and_then(|command| command.first());
-    let program = command.map(|program| program.rsplit('/').next().unwrap_or(program).to_owned());
-    state.provider.agent.clone().or(program).unwrap_or_else(|| state.provider.profile.clone())
 }

@@ -8,8 +8,9 @@ use serde_json::Value;
 
 use super::timestamp;
 use crate::drive::live::wanted;
+use crate::drive::provider::agent_name;
 use crate::error::{chain, snapshot_code};
-use crate::show::{agent_name, run_view};
+use crate::show::run_view;
 
 /// Lists a session's snapshots, the one that was taken last first; those that cannot be read are among them.
 pub fn snapshot_list(kept: &KeptSnapshots, session: SessionId) -> Result<SnapshotList, SnapshotError> {
@@ -62,7 +63,7 @@ pub fn snapshot_detail(file: &SnapshotFile, snapshot: &KeptSnapshot) -> Snapshot
         tree: snapshot.tree,
         title: state.title.clone(),
         working_dir: state.working_dir.clone(),
-        agent: agent_name(state),
+        agent: agent_name(&state.provider),
         model: state.provider.model.clone(),
         mode: wanted(state).mode,
         cursor: state.agent.as_ref().and_then(|agent| agent.cursor.clone()),

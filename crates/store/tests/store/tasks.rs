@@ -12,7 +12,6 @@ use rekindle_domain::line::{Draft, Line};
 use rekindle_domain::session::SessionState;
 use rekindle_domain::task::transition::{Standing, Transition, task_of, transition};
 use rekindle_domain::task::{Task, TasksState, compose};
-use rekindle_domain::time::Timestamp;
 use rekindle_store::commit::{Append, Commits, Inline};
 use rekindle_store::{AppendError, Store};
 use rekindle_testkit::rng::Rng;
@@ -104,7 +103,7 @@ impl Queue<'_> {
             None => RunCompleted { run_id, stop_reason: None, usage: None }.into(),
         };
         let state = self.0.current(session).expect("open").state;
-        let with = compose::with_run(&task, state.open_run(), session, &end, Timestamp::default());
+        let with = compose::with_run(&task, state.open_run(), session, &end);
         let append =
             Append::durable(session, vec![end.into()]).and(StreamId::tasks(), with.into_iter().collect());
         self.0.append_together(append).expect("ended");

@@ -6,6 +6,7 @@ mod import;
 mod message;
 mod rules;
 mod session;
+mod task;
 mod umask;
 mod wait;
 
@@ -15,6 +16,7 @@ pub use import::ImportStaged;
 pub use message::{Content, NewMessage};
 pub use rules::whole_json;
 pub use session::{AgentChoice, Change, NewSession, Resume};
+pub use task::{CancelTask, MAX_BATCH, NewDependency, NewTask, NewTasks, RetryTask, TaskPriority, TasksBody};
 pub use umask::Umask;
 pub use wait::{NewAnswer, NewWait, NewWaitKind};
 

@@ -10,6 +10,7 @@ mod log;
 mod receipt;
 mod session;
 mod snapshot;
+mod task;
 mod wait;
 
 pub use daemon::{About, HolderList, HolderState, HolderView};
@@ -27,4 +28,5 @@ pub use snapshot::{
     RestoreWarning, RestoredSession, SnapshotDetail, SnapshotList, SnapshotProblem, SnapshotReason,
     SnapshotView,
 };
+pub use task::{TaskList, TaskProgress, TaskView, TasksMade};
 pub use wait::{WaitKind, WaitList, WaitState, WaitView};

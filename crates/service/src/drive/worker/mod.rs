@@ -23,7 +23,7 @@ use std::time::{Duration, Instant};
 
 use rekindle_domain::id::{RunId, SessionId};
 use rekindle_domain::line::Draft;
-use rekindle_domain::recovery::AgentPresence;
+use rekindle_domain::recovery::{AgentPresence, Held};
 use rekindle_domain::time::Timestamp;
 use rekindle_store::crash_report::at_work;
 use tracing::Span;
@@ -223,6 +223,19 @@ impl Worker {
     }
 
     fn set_held(&self, why: Option<String>) {
-        locked(&self.seat.seen).held = why;
+        let mut seen = locked(&self.seat.seen);
+        (seen.held, seen.held_for) = (why, None);
+    }
+
+    /// Says why a session that was cut does not go on by itself; no record does.
+    fn set_held_for(&self, workers: &Workers, held: Option<Held>, why: Option<String>) {
+        let before = {
+            let mut seen = locked(&self.seat.seen);
+            seen.held = why;
+            std::mem::replace(&mut seen.held_for, held)
+        };
+        if held != before {
+            workers.watcher.changed(self.session);
+        }
     }
 }

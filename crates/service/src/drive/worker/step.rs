@@ -133,7 +133,8 @@ impl Worker {
                 return Ok(StepOutcome::Rest(Some(most.min(Duration::from_secs(1)))));
             }
             Step::Rest(held) => {
-                self.set_held(held.map(|held| workers.agents.environment.held_text(&state, held)));
+                let why = held.map(|held| workers.agents.environment.held_text(&state, held));
+                self.set_held_for(workers, held, why);
                 return Ok(StepOutcome::Rest(None));
             }
         }

@@ -8,6 +8,7 @@ use rekindle_agent::connection::Delta;
 use rekindle_agent::profile::Profile;
 use rekindle_domain::id::SessionId;
 use rekindle_domain::projector::HolderProof;
+use rekindle_domain::recovery::Held;
 use rekindle_domain::time::Timestamp;
 use rekindle_store::disk::check_descriptors;
 use rekindle_store::meter::Gauge;
@@ -71,6 +72,8 @@ pub(crate) struct Seat {
 pub(crate) struct AgentSighting {
     pub(crate) holder: Option<HolderProof>,
     pub(crate) held: Option<String>,
+    /// Why a session that was cut does not go on by itself.
+    pub(crate) held_for: Option<Held>,
     /// Where the connection stands.
     pub(crate) link: Connection,
     /// Its directory is being captured, and a prompt waits for that.

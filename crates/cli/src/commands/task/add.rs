@@ -1,0 +1,157 @@
+//! `rekindle task add`: one task from words, or many from a file.
+
+use std::io::Write;
+use std::path::PathBuf;
+
+use rekindle_client::clock::SystemClock;
+use rekindle_client::{Exit, Failure, read};
+use rekindle_domain::event::DEFAULT_ATTEMPTS;
+use rekindle_domain::time::{Clock, Timestamp};
+use rekindle_service::upkeep::Age;
+use rekindle_terminal::output::plural;
+use rekindle_wire::request::{Content, NewDependency, NewSession, NewTask, NewTasks};
+use rekindle_wire::view::{TaskList, TaskView};
+
+use super::batch;
+use super::table::write_tasks;
+use super::task_arg::find;
+use crate::commands::Context;
+use crate::hints::ours;
+use crate::prompt_arg::prompt;
+use crate::session_options::SessionOptions;
+
+/// Add a task, or one for each item of a file
+///
+/// A file has a task in each line, as a JSON object (`{\"prompt\": \"…\", \"priority\": 5, \"ref\": \"a\", \"after\": [\"b\"]}`; what it
+/// does not say is as the options say), or is Markdown with a task in each `- [ ]` item. All of them are added, or none.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  rekindle task add \"fix the failing test\"
+  rekindle task add \"tidy up\" --not-before 2h --label nightly --agent codex
+  rekindle task add -f todo.md --priority 10
+  jq -c '.[]' jobs.json | rekindle task add -f -
+  rekindle task add \"review it\" --after 01khz0p6r8
+  rekindle task add \"run the suite\" --repeatable -- make test")]
+pub(crate) struct Args {
+    /// What to ask [default: what stdin has, if it is no terminal]
+    #[arg(conflicts_with = "file")]
+    prompt: Option<String>,
+
+    /// Add a task for each item of a file; `-` is stdin
+    #[arg(long, short, value_name = "FILE")]
+    file: Option<PathBuf>,
+
+    /// Begin when this task is completed; several, divided by commas
+    #[arg(long, value_name = "TASK", value_delimiter = ',')]
+    after: Vec<String>,
+
+    /// How urgent it is, from -100 to 100; an hour of waiting counts as one more
+    #[arg(long, short, default_value_t = 0, value_parser = clap::value_parser!(i8).range(-100..=100), allow_hyphen_values = true)]
+    priority: i8,
+
+    /// Not before then: a time, or how long from now, as in 2h
+    #[arg(long, value_name = "TIME", value_parser = time)]
+    not_before: Option<Timestamp>,
+
+    /// Too late then: it fails if it has not begun, and is cancelled if it has
+    #[arg(long, value_name = "TIME", value_parser = time)]
+    deadline: Option<Timestamp>,
+
+    /// How often it may be attempted, continuations after an interruption included
+    #[arg(long, value_name = "N", default_value_t = DEFAULT_ATTEMPTS, value_parser = clap::value_parser!(u32).range(1..=100))]
+    max_attempts: u32,
+
+    /// Doing it twice does no harm: it is attempted again also after it may have had effects
+    #[arg(long)]
+    repeatable: bool,
+
+    /// It may work where others do
+    #[arg(long)]
+    shared: bool,
+
+    /// A label, by which tasks are found and limited; several, divided by commas
+    #[arg(long, value_name = "LABEL", value_delimiter = ',')]
+    label: Vec<String>,
+
+    #[command(flatten)]
+    session: SessionOptions,
+}
+
+pub(super) fn run(context: &Context, args: Args) -> Result<Exit, Failure> {
+    let elsewhere = context.elsewhere()?;
+    let session = args.session.session(context, elsewhere.as_ref())?;
+    let items = match &args.file {
+        Some(file) => Some(batch::read(file)?),
+        None => None,
+    };
+    let text = match &items {
+        Some(_) => None,
+        None => Some(prompt(args.prompt.as_deref(), None)?.ok_or_else(|| {
+            Failure::usage("no_prompt", "there is nothing to ask".into())
+                .hint("rekindle task add \"fix the failing test\"; -f FILE adds a task for each of its items")
+        })?),
+    };
+    let mut client = match elsewhere {
+        Some(client) => client,
+        None => context.daemon_or_start()?,
+    };
+    let after = args.after.iter().map(|name| find(name, &client)).collect::<Result<Vec<_>, _>>()?;
+    let usual = |prompt: &str| {
+        let after = after.iter().map(|id| NewDependency::Name(id.to_string())).collect();
+        new_task(&args, &session, after, prompt)
+    };
+    let Some(items) = items else {
+        let body = client.post_once("/api/tasks", &usual(&text.unwrap_or_default()))?;
+        let task: TaskView = read(&body)?;
+        if context.json {
+            return context.acknowledge(&body, "");
+        }
+        // The id alone, so that a script can take it.
+        writeln!(std::io::stdout(), "{}", task.id)?;
+        anstream::eprintln!(
+            "it waits for its turn; see it with: {}",
+            ours(format_args!("task show {}", task.id))
+        );
+        return Ok(Exit::Ok);
+    };
+    let tasks = items.iter().map(|item| item.task(&usual)).collect::<Result<Vec<_>, _>>()?;
+    let body = client.post_once("/api/tasks", &NewTasks { tasks })?;
+    let made: TaskList = read(&body)?;
+    context.print(&String::from_utf8_lossy(&body).trim_end(), |out| {
+        write_tasks(out, &made.tasks, SystemClock.now())?;
+        Ok(writeln!(out, "{} added", plural(made.tasks.len() as u64, "task"))?)
+    })
+}
+
+fn new_task(args: &Args, session: &NewSession, after: Vec<NewDependency>, prompt: &str) -> NewTask {
+    NewTask {
+        title: session.title.clone(),
+        model: session.model.clone(),
+        mode: session.mode.clone(),
+        permissions: session.permissions,
+        resume: session.resume,
+        checkpoints: session.checkpoints,
+        env: session.env.clone(),
+        umask: session.umask,
+        priority: args.priority,
+        not_before: args.not_before,
+        deadline_at: args.deadline,
+        max_attempts: args.max_attempts,
+        repeatable: args.repeatable,
+        shared: args.shared,
+        labels: args.label.clone(),
+        after,
+        ..NewTask::new(session.working_dir.clone(), session.agent.clone(), Content::text(prompt))
+    }
+}
+
+/// Reads a time: as the log writes them, or how long from now.
+fn time(text: &str) -> Result<Timestamp, String> {
+    if let Ok(time) = text.parse() {
+        return Ok(time);
+    }
+    let Age(length) = text.parse::<Age>().map_err(|_| {
+        "a time such as 2026-02-21T10:00:00Z is expected, or how long from now, as in 2h".to_owned()
+    })?;
+    Ok(SystemClock.now().plus_millis(i64::try_from(length.as_millis()).unwrap_or(i64::MAX)))
+}

@@ -1,0 +1,59 @@
+//! `rekindle task`: work that waits for its turn; asked for, listed, shown, cancelled, tried again.
+
+mod add;
+mod batch;
+mod change;
+mod list;
+mod markdown;
+mod show;
+mod table;
+mod task_arg;
+
+use rekindle_client::{Exit, Failure};
+
+use super::Context;
+
+/// Queue work for agents: add tasks, see what they do, cancel and retry them
+///
+/// A task waits for its turn and becomes a run of a session of its own. It begins when what it waits for has ended, its time has come, no
+/// limit is reached, and nobody else works in its directory, above it or below it. Whatever dies, no task is lost and none runs twice.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  rekindle task add \"fix the failing test\"
+  rekindle task add -f todo.md                         # one task for each `- [ ]` in it
+  rekindle task add \"now the docs\" --after 01khz0p6r8
+  rekindle task ls
+  rekindle task show 01khz0p6r8
+  rekindle task cancel 01khz0p6r8
+  rekindle task retry 01khz0p6r8 --fresh
+
+In config.toml:
+  [tasks]
+  limit = 4                # at once [default: as many as processors, two at least]
+  agents = { claude = 2 }  # with one agent
+  labels = { ci = 1 }      # with one label")]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum Command {
+    Add(Box<add::Args>),
+    Ls(list::Args),
+    Show(show::Args),
+    Cancel(change::CancelArgs),
+    Retry(change::RetryArgs),
+    Priority(change::PriorityArgs),
+}
+
+pub(super) fn run(context: &Context, args: Args) -> Result<Exit, Failure> {
+    match args.command {
+        Command::Add(args) => add::run(context, *args),
+        Command::Ls(args) => list::run(context, &args),
+        Command::Show(args) => show::run(context, &args),
+        Command::Cancel(args) => change::cancel(context, &args),
+        Command::Retry(args) => change::retry(context, &args),
+        Command::Priority(args) => change::set_priority(context, &args),
+    }
+}

@@ -1,0 +1,69 @@
+//! `rekindle task show`: one task, whole.
+
+use std::io::Write;
+
+use rekindle_client::clock::SystemClock;
+use rekindle_client::{Exit, Failure};
+use rekindle_domain::time::Clock;
+use rekindle_terminal::output::{BOLD, DIM, styled, when};
+use rekindle_terminal::sanitise;
+use rekindle_wire::view::TaskView;
+
+use super::table::{style, why};
+use super::task_arg::TaskArg;
+use crate::commands::Context;
+use crate::hints::ours;
+
+/// Show a task: where it stands and why, its attempts, its session
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  rekindle task show 01khz0p6r8
+  rekindle task show 01khz0p6r8 --json | jq -r .session_id")]
+pub(super) struct Args {
+    #[command(flatten)]
+    task: TaskArg,
+}
+
+pub(super) fn run(context: &Context, args: &Args) -> Result<Exit, Failure> {
+    let client = context.daemon_or_start()?;
+    let id = args.task.find(&client)?;
+    let task: TaskView = client.get(&format!("/api/tasks/{id}"))?;
+    let json = serde_json::to_string(&task).map_err(|error| Failure::failed("output", error))?;
+    context.print(&json, |out| write_task(out, &task))
+}
+
+/// Writes what is known of a task.
+pub(super) fn write_task(out: &mut dyn Write, task: &TaskView) -> Result<(), Failure> {
+    let now = SystemClock.now();
+    writeln!(out, "{}  {}", styled(BOLD, task.id), sanitise::line(&task.title))?;
+    let because = why(task).map(|why| format!(": {}", sanitise::line(why))).unwrap_or_default();
+    writeln!(out, "  {}{because}", styled(style(task.status), task.status.as_str()))?;
+    let mut line =
+        |name: &str, text: String| writeln!(out, "  {} {text}", styled(DIM, format_args!("{name:<10}")));
+    if let Some(position) = task.position {
+        line("turn", format!("number {position} of those that wait"))?;
+    }
+    line("agent", format!("{} in {}", sanitise::line(&task.agent), sanitise::line(&task.working_dir)))?;
+    line("attempt", format!("{} of {}", task.attempt, task.max_attempts))?;
+    line(
+        "asked for",
+        format!("{} by {}", when(task.created_at, now), task.created_by.as_deref().unwrap_or("somebody")),
+    )?;
+    if let Some(at) = task.started_at {
+        line("begun", when(at, now))?;
+    }
+    if let Some(at) = task.ended_at {
+        line("ended", when(at, now))?;
+    }
+    if let Some(progress) = &task.progress {
+        let said = progress.last_words.as_deref().map(|words| format!("; {}", sanitise::line(words)));
+        line("progress", format!("{} tool calls{}", progress.tool_calls, said.unwrap_or_default()))?;
+    }
+    for after in &task.after {
+        line("after", format!("{} is {}", after.task_id, after.condition.as_str()))?;
+    }
+    if let Some(session) = task.session_id {
+        line("session", format!("{}", ours(format_args!("attach {session}"))))?;
+    }
+    Ok(())
+}

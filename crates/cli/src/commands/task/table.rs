@@ -1,0 +1,73 @@
+//! Tasks as a table that fits the terminal.
+
+use std::io::Write;
+
+use clap::builder::styling::Style;
+use rekindle_client::failure::Failure;
+use rekindle_domain::event::TaskStatus;
+use rekindle_domain::time::Timestamp;
+use rekindle_terminal::output::{self, BAD, BOLD, COURSE, DIM, GOOD, PLAIN, WARN, ago, cut, styled};
+use rekindle_terminal::sanitise;
+use rekindle_wire::view::TaskView;
+
+use crate::session_arg::{short, short_len};
+
+/// Where there is less room than this, a task's words are left out.
+const LEAST_WORDS: usize = 8;
+
+/// Writes a line for each task, and below it what someone should know.
+pub(super) fn write_tasks(out: &mut dyn Write, tasks: &[TaskView], now: Timestamp) -> Result<(), Failure> {
+    let len = short_len(tasks.iter().map(|task| task.id.as_str()));
+    let rows: Vec<_> = tasks.iter().map(|task| row(task, len, now)).collect();
+    let (lines, used) = output::table(&rows);
+    for (task, mut line) in tasks.iter().zip(lines) {
+        let room = output::width().saturating_sub(used);
+        if room >= LEAST_WORDS {
+            let words = task.progress.as_ref().and_then(|progress| progress.last_words.as_deref());
+            line.push_str(&cut(&sanitise::line(words.unwrap_or(&task.title)), room));
+        }
+        writeln!(out, "{}", line.trim_end())?;
+        if let Some(why) = why(task) {
+            let text = cut(&sanitise::line(why), output::width().saturating_sub(4));
+            writeln!(
+                out,
+                "    {}",
+                styled(if task.status == TaskStatus::Pending { DIM } else { style(task.status) }, text)
+            )?;
+        }
+    }
+    Ok(())
+}
+
+/// Returns what someone should know of a task, beside where it stands.
+pub(super) fn why(task: &TaskView) -> Option<&str> {
+    match task.status {
+        TaskStatus::Pending => task.waits_for.as_deref().filter(|why| *why != "its turn"),
+        TaskStatus::Completed => None,
+        _ => task.reason.as_deref().filter(|reason| !reason.is_empty()),
+    }
+}
+
+fn row(task: &TaskView, len: usize, now: Timestamp) -> Vec<(Style, String)> {
+    let status = match task.position {
+        Some(position) => format!("{} #{position}", task.status.as_str()),
+        None => task.status.as_str().to_owned(),
+    };
+    vec![
+        (BOLD, short(task.id.as_str(), len).to_owned()),
+        (style(task.status), status),
+        (DIM, ago(task.started_at.unwrap_or(task.created_at), now)),
+        (PLAIN, sanitise::line(&task.agent)),
+    ]
+}
+
+/// Returns how a status is shown.
+pub(super) fn style(status: TaskStatus) -> Style {
+    match status {
+        TaskStatus::Pending => DIM,
+        TaskStatus::Running => COURSE,
+        TaskStatus::WaitingInput => WARN,
+        TaskStatus::Completed => GOOD,
+        TaskStatus::Failed | TaskStatus::Cancelled => BAD,
+    }
+}

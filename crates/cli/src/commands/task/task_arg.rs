@@ -1,0 +1,47 @@
+//! Which task is meant: an id, or the beginning of one that only one task has.
+
+use rekindle_client::{Client, Failure};
+use rekindle_domain::id::TaskId;
+use rekindle_wire::view::TaskList;
+
+/// Names a task.
+#[derive(Debug, Clone, clap::Args)]
+pub(super) struct TaskArg {
+    /// The task's id, or the beginning of it; `task_` may be left out
+    #[arg(value_name = "TASK")]
+    task: String,
+}
+
+impl TaskArg {
+    /// Finds the task that is meant.
+    pub(super) fn find(&self, client: &Client) -> Result<TaskId, Failure> {
+        find(&self.task, client)
+    }
+}
+
+/// Finds the task that a name means.
+pub(super) fn find(name: &str, client: &Client) -> Result<TaskId, Failure> {
+    let rest = name.strip_prefix("task_").unwrap_or(name);
+    let whole = format!("{}_{rest}", TaskId::PREFIX);
+    let id: TaskId = whole.parse().map_err(|_| {
+        let shown: String = name.chars().take(48).collect();
+        Failure::usage("bad_task_id", format!("{shown:?} is not a task id nor the beginning of one"))
+            .hint("rekindle task ls lists them")
+    })?;
+    // A whole one needs no look at the others.
+    if id.to_ulid().is_some() {
+        return Ok(id);
+    }
+    let TaskList { tasks, .. } = client.get("/api/tasks/active")?;
+    let matching: Vec<TaskId> =
+        tasks.iter().map(|task| task.id).filter(|id| id.as_str().starts_with(&whole)).collect();
+    match matching.as_slice() {
+        [one] => Ok(*one),
+        [] => Err(Failure::usage("task_unknown", format!("no task that has not ended begins with {whole}"))
+            .hint("rekindle task ls lists them; one that has ended is named by its whole id")),
+        several => {
+            let names: Vec<&str> = several.iter().take(8).map(TaskId::as_str).collect();
+            Err(Failure::usage("task_ambiguous", format!("{whole} could be {}", names.join(", "))))
+        }
+    }
+}

@@ -1,0 +1,79 @@
+//! Dependencies between tasks that are asked for together: they must not wait for each other in a circle. A task that was there
+//! before cannot wait for one that comes later, so that no other circles are possible.
+
+use std::collections::HashMap;
+
+use crate::id::TaskId;
+
+/// Finds tasks that wait for each other in a circle, and returns their places in the list, in the order of waiting.
+pub fn find_cycle(tasks: &[TaskId], waits_for: &[Vec<TaskId>]) -> Option<Vec<usize>> {
+    #[derive(Clone, Copy, PartialEq)]
+    enum Mark {
+        New,
+        OnTheWay,
+        Done,
+    }
+    let places: HashMap<TaskId, usize> = tasks.iter().enumerate().map(|(at, id)| (*id, at)).collect();
+    let mut marks = vec![Mark::New; tasks.len()];
+    for start in 0..tasks.len() {
+        // The way from where we began, each with how many of those that it waits for were gone through.
+        let mut way: Vec<(usize, usize)> = Vec::new();
+        if marks[start] == Mark::New {
+            marks[start] = Mark::OnTheWay;
+            way.push((start, 0));
+        }
+        while let Some((at, passed)) = way.last_mut() {
+            let Some(next) = waits_for.get(*at).and_then(|waits| waits.get(*passed)) else {
+                marks[*at] = Mark::Done;
+                way.pop();
+                continue;
+            };
+            *passed += 1;
+            match places.get(next).map(|next| (*next, marks[*next])) {
+                None | Some((_, Mark::Done)) => {}
+                Some((next, Mark::New)) => {
+                    marks[next] = Mark::OnTheWay;
+                    way.push((next, 0));
+                }
+                Some((next, Mark::OnTheWay)) => {
+                    let from = way.iter().position(|(at, _)| *at == next).unwrap_or(0);
+                    return Some(way[from..].iter().map(|(at, _)| *at).collect());
+                }
+            }
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn cycle(waits: &[&[u32]]) -> Option<Vec<usize>> {
+        let id = |n: u32| TaskId::from_ulid(u128::from(n) + 1);
+        let tasks: Vec<TaskId> = (0..waits.len() as u32).map(id).collect();
+        let waits: Vec<Vec<TaskId>> = waits.iter().map(|on| on.iter().copied().map(id).collect()).collect();
+        find_cycle(&tasks, &waits)
+    }
+
+    #[test]
+    fn circles_are_found_and_named() {
+        for (waits, expected) in [
+            (&[][..], None),
+            (&[&[][..], &[0], &[0, 1], &[99]][..], None),
+            (&[&[0][..]][..], Some(vec![0])),
+            (&[&[1][..], &[2], &[0]][..], Some(vec![0, 1, 2])),
+            (&[&[1][..], &[2], &[3], &[1]][..], Some(vec![1, 2, 3])),
+            (&[&[1, 2][..], &[3], &[3], &[]][..], None),
+        ] {
+            assert_eq!(cycle(waits), expected, "{waits:?}");
+        }
+    }
+
+    #[test]
+    fn a_long_chain_needs_no_deep_stack() {
+        let ids: Vec<TaskId> = (0..100_000_u128).map(TaskId::from_ulid).collect();
+        let waits: Vec<Vec<TaskId>> = ids.iter().skip(1).map(|id| vec![*id]).chain([Vec::new()]).collect();
+        assert_eq!(find_cycle(&ids, &waits), None);
+    }
+}

@@ -1,0 +1,105 @@
+//! What the operations on tasks are about.
+
+use axum::http::StatusCode;
+use rekindle_wire::code::Code;
+use rekindle_wire::request::{CancelTask, RetryTask, TaskPriority, TasksBody};
+use rekindle_wire::view::{TaskList, TaskView, TasksMade};
+use serde_json::{Value, json};
+
+use super::operation::Operation;
+
+pub(crate) fn create_tasks() -> Operation {
+    let one = json!({"working_dir": "/repo", "agent": "claude", "prompt": "fix the failing test"});
+    let chain = json!({"tasks": [
+        {"working_dir": "/repo", "agent": "claude", "prompt": "write the tests", "ref": "tests"},
+        {"working_dir": "/repo", "agent": "claude", "prompt": "make them pass", "after": ["tests"], "priority": 10},
+    ]});
+    Operation::new::<TasksMade>("tasks", "createTasks", "Ask for a task, or for several")
+        .answers(StatusCode::CREATED, "On disk: the task, or `tasks` in the order of the request.")
+        .more(
+            "A task waits for its turn and becomes a run of a session of its own. Of several all are made or none; they may wait for \
+             each other by `ref`. A task begins when what it waits for has ended, its time has come, no limit is reached, and nobody \
+             else works in its directory, above it or below it. Names of variables in `env` are kept, values are not: after a restart \
+             of the daemon a task whose variables are missing waits, and says so.",
+        )
+        .body::<TasksBody>(vec![("one", one), ("two, one after the other", chain)])
+        .example(task())
+        .appends()
+        .refuses(NEW_TASK)
+        .takes_idempotency_key()
+}
+
+/// What is refused of a task that is asked for.
+const NEW_TASK: [Code; 10] = [
+    Code::AgentUnknown,
+    Code::DependencyCycle,
+    Code::DependencyUnknown,
+    Code::InvalidAgent,
+    Code::InvalidContent,
+    Code::InvalidEnv,
+    Code::InvalidTask,
+    Code::InvalidWorkingDir,
+    Code::NoRandomness,
+    Code::TasksDamaged,
+];
+
+pub(crate) fn list_active_tasks() -> Operation {
+    Operation::new::<TaskList>("tasks", "listActiveTasks", "List the tasks that have not ended")
+        .answers(
+            StatusCode::OK,
+            "Those that run, with how far they have come; then those that wait, in the order of their turns.",
+        )
+        .example(json!({"tasks": [task()], "next": null}))
+        .refuses([Code::Storage, Code::TasksDamaged])
+}
+
+pub(crate) fn get_task() -> Operation {
+    Operation::new::<TaskView>("tasks", "getTask", "Show a task")
+        .answers(StatusCode::OK, "The task, whether or not it has ended.")
+        .of_task()
+        .example(task())
+        .refuses([Code::Storage, Code::TasksDamaged])
+}
+
+pub(crate) fn cancel_task() -> Operation {
+    Operation::new::<TaskView>("tasks", "cancelTask", "Cancel a task")
+        .answers(StatusCode::OK, "On disk. One that waits has ended; one that runs ends with its run.")
+        .of_task()
+        .body_if_any::<CancelTask>(vec![("with a reason", json!({"reason": "not needed any more"}))])
+        .example(task())
+        .appends()
+        .refuses([Code::TaskStateConflict, Code::TasksDamaged])
+}
+
+pub(crate) fn retry_task() -> Operation {
+    Operation::new::<TaskView>("tasks", "retryTask", "Attempt a task again that failed or was cancelled")
+        .answers(StatusCode::OK, "On disk: it waits for its turn.")
+        .more("The next attempt goes on in the session of the last one, unless `fresh` asks for a new one.")
+        .of_task()
+        .body_if_any::<RetryTask>(vec![("in a new session", json!({"fresh": true}))])
+        .example(task())
+        .appends()
+        .refuses([Code::InvalidEnv, Code::Moved, Code::TaskStateConflict, Code::TasksDamaged])
+}
+
+pub(crate) fn set_task_priority() -> Operation {
+    Operation::new::<TaskView>("tasks", "setTaskPriority", "Make a task more or less urgent")
+        .answers(StatusCode::OK, "On disk.")
+        .of_task()
+        .body::<TaskPriority>(vec![("urgent", json!({"priority": 50}))])
+        .example(task())
+        .appends()
+        .refuses([Code::InvalidTask, Code::TaskStateConflict, Code::TasksDamaged])
+}
+
+/// A task, for examples.
+fn task() -> Value {
+    json!({
+        "id": "task_01khz0p6r8vk6mqj3b8y2c9d4e", "kind": "task", "parent_id": null, "title": "fix the failing test",
+        "working_dir": "/repo", "agent": "claude", "status": "pending", "reason": null, "attempt": 0, "max_attempts": 3,
+        "session_id": null, "run_id": null, "priority": 0, "not_before": null, "deadline_at": null, "budget": null,
+        "labels": [], "after": [], "created_by": "user:local", "created_at": "2026-02-21T10:00:00.000Z",
+        "updated_at": "2026-02-21T10:00:00.000Z", "started_at": null, "ended_at": null, "position": 1,
+        "waits_for": "as many tasks run as may", "progress": null,
+    })
+}

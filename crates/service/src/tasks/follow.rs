@@ -1,0 +1,69 @@
+//! Tasks followed through their sessions: what a session is doing says where its task stands, while its run has no end of its own.
+
+use std::sync::Arc;
+
+use rekindle_domain::event::{CancelReason, TaskStatus};
+use rekindle_domain::id::SessionId;
+use rekindle_domain::task::session_status::{Mapped, SessionFacts, task_status};
+use rekindle_domain::task::{Task, TasksState, compose};
+
+use super::Tasks;
+use crate::error::Result;
+use crate::show::SessionEntry;
+
+impl Tasks {
+    /// Looks at a session, and records what it says of its task.
+    pub(super) fn follow(&self, session: SessionId) {
+        let followed = self.state().and_then(|state| self.try_follow(&state, session));
+        if let Err(error) = followed {
+            tracing::warn!("a task does not follow its session {session}: {}", error.text());
+        }
+    }
+
+    /// Looks at the sessions of all tasks that have begun: after a start, nobody knows what happened to them meanwhile.
+    pub(super) fn follow_all(&self) {
+        let Ok(state) = self.state() else { return };
+        let sessions = state.iter().filter(|task| task.status != TaskStatus::Pending);
+        sessions.filter_map(|task| task.session_id).for_each(|session| self.follow(session));
+    }
+
+    fn try_follow(&self, state: &TasksState, session: SessionId) -> Result<()> {
+        let is_its =
+            |task: &&Arc<Task>| task.status != TaskStatus::Pending && task.session_id == Some(session);
+        let Some(task) = state.iter().find(is_its) else { return Ok(()) };
+        let mapped = match self.views.directory.get(self.views.store(), session) {
+            Some(entry) if !entry.state.deleted => self.mapped(task, &entry),
+            _ => Some(failed("its session was removed")),
+        };
+        match mapped.and_then(|mapped| compose::follow_session(task, &mapped)) {
+            Some(record) => self.append(vec![record]),
+            None => Ok(()),
+        }
+    }
+
+    /// Returns where a session says that its task stands.
+    fn mapped(&self, task: &Task, entry: &SessionEntry) -> Option<Mapped> {
+        let state = &entry.state;
+        let run = state.run.as_ref().filter(|run| Some(run.run_id) == task.run_id)?;
+        let is_cancelled = run.cancel.is_some_and(|why| why != CancelReason::WaitTimeout);
+        if run.end.is_some() && is_cancelled {
+            let status = TaskStatus::Cancelled;
+            return Some(Mapped { status, reason: Some("its run was cancelled".into()) });
+        }
+        if state.closed && run.end.is_some() {
+            return Some(failed("its session was closed"));
+        }
+        let view = self.views.session(entry);
+        let held = self.views.workers.pool.get(state.id).and_then(|seat| seat.sighting().held_for);
+        task_status(&SessionFacts {
+            status: view.status,
+            waits_for: run.waits.first().map(|wait| wait.kind),
+            held,
+            missing_env: &view.missing_env,
+        })
+    }
+}
+
+fn failed(why: &str) -> Mapped {
+    Mapped { status: TaskStatus::Failed, reason: Some(why.to_owned()) }
+}

@@ -1,0 +1,108 @@
+//! The tasks of a home: asked for, begun when it is their turn, followed through their sessions, ended. A thread of its own does what
+//! is due; every decision is the domain's, and everything that is true of a task is in the stream of tasks.
+
+mod begin;
+mod change;
+mod create;
+mod follow;
+mod history;
+mod real_directories;
+mod scheduling;
+mod show;
+mod wake;
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, Mutex};
+
+use rekindle_domain::id::{StreamId, TaskId};
+use rekindle_domain::line::Draft;
+use rekindle_domain::task::TasksState;
+use rekindle_domain::task::scheduler::Limits;
+use rekindle_store::commit::Append;
+use rekindle_store::{AppendError, Store};
+use rekindle_wire::code::Code;
+
+use self::real_directories::RealDirectories;
+pub(crate) use self::wake::Wake;
+use crate::drive::environment::Env;
+use crate::error::{Result, ServiceError, damaged_log};
+use crate::lock::{NamedLocks, locked};
+use crate::show::Views;
+
+/// How tasks are scheduled, as the daemon is configured.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct TaskSettings {
+    /// Tasks that may run at once; as many as there are processors without it, and two at least.
+    pub limit: Option<usize>,
+    /// With one agent, by its name.
+    pub agents: BTreeMap<String, usize>,
+    /// With one label.
+    pub labels: BTreeMap<String, usize>,
+}
+
+impl TaskSettings {
+    fn limits(self) -> Limits {
+        let processors = std::thread::available_parallelism().map_or(1, usize::from);
+        Limits { total: self.limit.unwrap_or(processors.max(2)), agents: self.agents, labels: self.labels }
+    }
+}
+
+/// The tasks of a home.
+pub(crate) struct Tasks {
+    store: Arc<Store>,
+    views: Arc<Views>,
+    limits: Limits,
+    /// What callers brought for agents of tasks that have not begun: in memory only.
+    brought: Mutex<HashMap<TaskId, Env>>,
+    real: RealDirectories,
+    pub(crate) wake: Arc<Wake>,
+    /// Held by whoever asks for tasks with an idempotency key, in the name of that.
+    keyed: NamedLocks,
+}
+
+impl Tasks {
+    /// Opens the tasks of a home. Nothing begins yet.
+    pub(crate) fn new(
+        store: Arc<Store>,
+        views: Arc<Views>,
+        settings: TaskSettings,
+        wake: Arc<Wake>,
+    ) -> Tasks {
+        Tasks {
+            store,
+            views,
+            limits: settings.limits(),
+            brought: Mutex::default(),
+            real: RealDirectories::default(),
+            wake,
+            keyed: NamedLocks::default(),
+        }
+    }
+
+    /// Returns the tasks that have not ended, as of everything answered before.
+    fn state(&self) -> Result<TasksState> {
+        let tasks = self.store.open_tasks()?;
+        match &tasks.damage {
+            None => Ok(tasks.fold),
+            Some(damage) => Err(ServiceError::new(Code::TasksDamaged, damaged_log(damage))),
+        }
+    }
+
+    /// Appends to the stream of tasks alone.
+    fn append(&self, records: Vec<Draft>) -> Result<()> {
+        self.store.append(Append::durable(StreamId::tasks(), records)).map(drop).map_err(refused)
+    }
+
+    /// Returns what was brought for a task.
+    fn brought(&self, task: TaskId) -> Env {
+        locked(&self.brought).get(&task).cloned().unwrap_or_default()
+    }
+}
+
+/// Says that a task does not stand where something could be done to it; anything else is told as it is.
+fn refused(error: AppendError) -> ServiceError {
+    match error {
+        AppendError::IllegalTransition(illegal) => ServiceError::new(Code::TaskStateConflict, illegal.why),
+        error => error.into(),
+    }
+}

@@ -1,0 +1,247 @@
+//! The loop of the scheduler: looks at what waits and what runs, asks the domain, and begins what may.
+
+use std::path::Path;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use rekindle_domain::event::TaskStatus;
+use rekindle_domain::id::TaskId;
+use rekindle_domain::task::scheduler::{Decision, Hold, Limits, OpenRun, Pending, Work, decide};
+use rekindle_domain::task::{Task, TasksState, compose};
+use rekindle_domain::time::Timestamp;
+use rekindle_wire::code::Code;
+
+use super::{Tasks, Wake};
+use crate::drive::provider::agent_name;
+use crate::error::{Result, chain};
+use crate::show::SessionEntry;
+
+/// When to look again although nothing has happened: clocks jump, and links change.
+const AT_LEAST_EVERY: Duration = Duration::from_secs(60);
+
+/// When to look again after something could not be recorded: room on a disk comes back.
+const AGAIN: Duration = Duration::from_secs(1);
+
+/// Records of the stream between two caches of it: that many are read at a start at most.
+const CACHED_EVERY: u64 = 2_000;
+
+impl Tasks {
+    /// Begins to do what is due, until the tasks are gone; returns at once.
+    pub(crate) fn begin_thread(self: &Arc<Tasks>) -> std::io::Result<()> {
+        let (weak, wake) = (Arc::downgrade(self), self.wake.clone());
+        std::thread::Builder::new().name("tasks".into()).spawn(move || run(&weak, &wake)).map(drop)
+    }
+
+    /// Leaves: what has not ended is written, so that the next start is short.
+    pub(crate) fn leave(&self) {
+        self.wake.stop();
+        if let Err(error) = self.store.cache_tasks() {
+            tracing::warn!("what has not ended of the tasks was not written: {}", chain(&error));
+        }
+    }
+}
+
+fn run(weak: &Weak<Tasks>, wake: &Wake) {
+    if let Some(tasks) = weak.upgrade() {
+        tasks.follow_all();
+    }
+    let (mut cached, mut patience) = (0, Duration::ZERO);
+    loop {
+        let happened = wake.wait(patience);
+        let Some(tasks) = weak.upgrade().filter(|_| !happened.stop) else { return };
+        happened.sessions.into_iter().for_each(|session| tasks.follow(session));
+        patience = tasks.look(&mut cached);
+    }
+}
+
+/// Everything that a decision is made from, in memory of its own.
+struct Seen {
+    pending: Vec<SeenTask>,
+    open: Vec<(OpenRunOf, Arc<Path>)>,
+}
+
+struct SeenTask {
+    task: Arc<Task>,
+    directory: Arc<Path>,
+    agent: String,
+    missing: Vec<String>,
+}
+
+struct OpenRunOf {
+    id: rekindle_domain::id::RunId,
+    task: Option<Arc<Task>>,
+    agent: String,
+}
+
+impl Tasks {
+    /// Looks at the tasks once: fails what can never begin, begins what may, and returns when to look again.
+    fn look(&self, cached: &mut u64) -> Duration {
+        let state = match self.state() {
+            Ok(state) => state,
+            Err(error) => {
+                tracing::error!("tasks cannot be looked at: {}", error.text());
+                return AT_LEAST_EVERY;
+            }
+        };
+        self.wake.has_tasks.store(!state.is_empty(), Ordering::Relaxed);
+        let last = state.position().last_seq;
+        if last >= *cached + CACHED_EVERY {
+            match self.store.cache_tasks() {
+                Ok(_) => *cached = last,
+                Err(error) => {
+                    tracing::warn!("what has not ended of the tasks was not written: {}", chain(&error))
+                }
+            }
+        }
+        if self.views.workers.is_stopping() || self.views.workers.is_superseded() {
+            return AT_LEAST_EVERY;
+        }
+        let now = self.views.workers.records.now();
+        self.end_what_must(&state, now);
+        if !state.iter().any(|task| task.status == TaskStatus::Pending) {
+            return next_deadline(&state, now);
+        }
+        match self.schedule(&state, now) {
+            Ok(patience) => patience.min(next_deadline(&state, now)),
+            Err(error) => {
+                tracing::warn!("tasks wait: {}", error.text());
+                AGAIN
+            }
+        }
+    }
+
+    fn schedule(&self, state: &TasksState, now: Timestamp) -> Result<Duration> {
+        let seen = self.see(state);
+        let decision = seen.decide(&self.limits, now);
+        let look_again = decision.look_again;
+        let of = |id: TaskId| state.get(id).map(Arc::as_ref);
+        let failed: Vec<_> = decision
+            .fail
+            .iter()
+            .filter_map(|(id, why)| of(*id).map(|task| compose::fail_pending(task, *why)))
+            .collect();
+        if !failed.is_empty() {
+            self.append(failed)?;
+        }
+        for task in decision.begin.iter().filter_map(|id| of(*id)) {
+            match self.begin(task) {
+                Ok(()) => tracing::info!(task = %task.id, "begun"),
+                // Somebody changed it meanwhile, or began something where it works.
+                Err(error) if matches!(error.code, Code::TaskStateConflict | Code::Moved) => self.wake.look(),
+                Err(error) => return Err(error),
+            }
+        }
+        let patience = look_again.map(|at| Duration::from_millis(at.millis_since(now)));
+        Ok(patience
+            .map_or(AT_LEAST_EVERY, |patience| patience.clamp(Duration::from_millis(1), AT_LEAST_EVERY)))
+    }
+
+    /// Asks for the end of what runs behind its deadline, and has every wish for an end carried out that was recorded: whoever
+    /// recorded it may have died before anybody was told.
+    fn end_what_must(&self, state: &TasksState, now: Timestamp) {
+        for task in state.iter().filter(|task| task.status != TaskStatus::Pending) {
+            let is_late = task.spec.deadline_at.is_some_and(|deadline| deadline <= now);
+            let ended = match &task.cancel {
+                Some(cancel) => self.cancel_run(task, cancel),
+                None if is_late => self.end(task, compose::actor::SCHEDULER, "deadline", TaskStatus::Failed),
+                None => Ok(()),
+            };
+            if let Err(error) = ended {
+                tracing::warn!(task = %task.id, "it is to end, and cannot be cancelled yet: {}", error.text());
+            }
+        }
+    }
+
+    /// Decides as the scheduler would now, for whoever wants to know why a task waits.
+    pub(super) fn explain<T>(&self, state: &TasksState, tell: impl FnOnce(&Decision<'_>) -> T) -> T {
+        let seen = self.see(state);
+        tell(&seen.decide(&self.limits, self.views.workers.records.now()))
+    }
+
+    fn see(&self, state: &TasksState) -> Seen {
+        let environment = &self.views.workers.agents.environment;
+        let pending = state
+            .iter()
+            .filter(|task| task.status == TaskStatus::Pending)
+            .map(|task| SeenTask {
+                directory: self.real.of(&task.spec.working_dir),
+                agent: agent_name(&task.spec.provider),
+                missing: match task.spec.env_names.is_empty() {
+                    true => Vec::new(),
+                    false => {
+                        environment.lacking(&task.spec.env_names, &task.spec.provider, &self.brought(task.id))
+                    }
+                },
+                task: task.clone(),
+            })
+            .collect();
+        let is_open = |entry: &SessionEntry| entry.state.open_run().is_some();
+        let open = self.views.directory.find_all(self.views.store(), is_open);
+        let open = open
+            .iter()
+            .filter_map(|entry| {
+                let run = entry.state.open_run()?;
+                let task = run.task_id.and_then(|id| state.get(id)).cloned();
+                let agent = agent_name(&entry.state.provider);
+                let directory = self.real.of(&entry.state.working_dir);
+                Some((OpenRunOf { id: run.run_id, task, agent }, directory))
+            })
+            .collect();
+        Seen { pending, open }
+    }
+}
+
+impl Seen {
+    fn decide<'a>(&'a self, limits: &'a Limits, now: Timestamp) -> Decision<'a> {
+        let pending = self.pending.iter().map(SeenTask::pending).collect();
+        let open: Vec<OpenRun<'a>> = self
+            .open
+            .iter()
+            .map(|(run, directory)| OpenRun {
+                id: run.id,
+                work: Work {
+                    agent: &run.agent,
+                    directory,
+                    is_shared: run.task.as_ref().is_some_and(|task| task.spec.shared),
+                    labels: run.task.as_ref().map_or(&[], |task| &task.spec.labels),
+                },
+                is_task: run.task.is_some(),
+            })
+            .collect();
+        decide(pending, &open, limits, now)
+    }
+}
+
+impl SeenTask {
+    fn pending(&self) -> Pending<'_> {
+        let task = &self.task;
+        let hold = match (task.failed_dependency, task.unmet.first()) {
+            (Some(on), _) => Some(Hold::DependencyFailed(on)),
+            (None, Some(on)) => Some(Hold::After(on.task_id)),
+            (None, None) if !self.missing.is_empty() => Some(Hold::MissingVariables(&self.missing)),
+            (None, None) => task.not_before.map(Hold::Until),
+        };
+        Pending {
+            id: task.id,
+            priority: task.priority,
+            created_at: task.created_at,
+            eligible_at: task.eligible_at,
+            hold,
+            deadline: task.spec.deadline_at,
+            work: Work {
+                agent: &self.agent,
+                directory: &self.directory,
+                is_shared: task.spec.shared,
+                labels: &task.spec.labels,
+            },
+        }
+    }
+}
+
+/// Returns how long it is until the first deadline of a task that runs.
+fn next_deadline(state: &TasksState, now: Timestamp) -> Duration {
+    let running = state.iter().filter(|task| task.status != TaskStatus::Pending && task.cancel.is_none());
+    let left = running.filter_map(|task| task.spec.deadline_at).map(|at| at.millis_since(now)).min();
+    left.map_or(AT_LEAST_EVERY, |left| Duration::from_millis(left.max(1)).min(AT_LEAST_EVERY))
+}

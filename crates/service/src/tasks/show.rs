@@ -1,0 +1,135 @@
+//! Tasks shown: where they stand, how far they have come, and what those wait for that wait for their turn.
+
+use std::collections::HashMap;
+
+use rekindle_domain::event::TaskStatus;
+use rekindle_domain::id::TaskId;
+use rekindle_domain::task::scheduler::{By, Hold, Why};
+use rekindle_domain::task::{Task, TasksState};
+use rekindle_wire::view::{TaskList, TaskProgress, TaskView};
+
+use super::Tasks;
+use super::change::unknown;
+use crate::drive::provider::agent_name;
+use crate::error::Result;
+
+impl Tasks {
+    /// Shows a task, open or ended.
+    pub(crate) fn show(&self, id: TaskId) -> Result<TaskView> {
+        let state = self.state()?;
+        if let Some(task) = state.get(id) {
+            let waits = self.waits(&state);
+            return Ok(self.view_open(task, &waits));
+        }
+        let found = self.history(id)?.ok_or_else(|| unknown(id))?;
+        let status = found.standing.status;
+        let mut view = view(&found.task);
+        (view.status, view.reason, view.ended_at) = (status, found.reason, found.ended_at);
+        view.updated_at = found.ended_at.unwrap_or(view.updated_at);
+        Ok(view)
+    }
+
+    /// Shows several tasks that were just asked for.
+    pub(crate) fn show_all(&self, ids: &[TaskId]) -> Result<Vec<TaskView>> {
+        let state = self.state()?;
+        let waits = self.waits(&state);
+        ids.iter()
+            .map(|id| match state.get(*id) {
+                Some(task) => Ok(self.view_open(task, &waits)),
+                None => self.show(*id),
+            })
+            .collect()
+    }
+
+    /// Lists the tasks that have not ended: those that run first, then those that wait, by rank.
+    pub(crate) fn active(&self) -> Result<TaskList> {
+        let state = self.state()?;
+        let waits = self.waits(&state);
+        let mut tasks: Vec<TaskView> = state.iter().map(|task| self.view_open(task, &waits)).collect();
+        tasks.sort_by_key(|task| (task.status == TaskStatus::Pending, task.position, task.created_at));
+        Ok(TaskList { tasks, next: None })
+    }
+
+    fn view_open(&self, task: &Task, waits: &HashMap<TaskId, (usize, String)>) -> TaskView {
+        let mut view = view(task);
+        if let Some((position, why)) = waits.get(&task.id).filter(|_| task.status == TaskStatus::Pending) {
+            (view.position, view.waits_for) = (Some(*position), Some(why.clone()));
+        }
+        view.progress = self.progress(task);
+        view
+    }
+
+    fn progress(&self, task: &Task) -> Option<TaskProgress> {
+        let session = task.session_id.filter(|_| task.status != TaskStatus::Pending)?;
+        let session = self.views.session(&self.views.directory.get(self.views.store(), session)?);
+        let current = self.store.at_hand(session.id);
+        let run = current.as_ref().and_then(|current| current.state.run.as_ref());
+        Some(TaskProgress {
+            tool_calls: run.map_or(0, |run| run.tool_calls),
+            last_words: session.last_words,
+            usage: session.usage,
+            last_output_at: session.evidence.last_output_at,
+        })
+    }
+
+    /// Returns the place of each task that waits, and what it waits for.
+    fn waits(&self, state: &TasksState) -> HashMap<TaskId, (usize, String)> {
+        if !state.iter().any(|task| task.status == TaskStatus::Pending) {
+            return HashMap::new();
+        }
+        self.explain(state, |decision| {
+            let begin = decision.begin.iter().map(|id| (*id, "its turn".to_owned()));
+            let wait = decision.wait.iter().map(|waiting| (waiting.id, why_text(&waiting.why)));
+            let both = begin.chain(wait).enumerate();
+            both.map(|(at, (id, why))| (id, (at + 1, why))).collect()
+        })
+    }
+}
+
+/// Returns what a task is, without what only its session knows.
+fn view(task: &Task) -> TaskView {
+    let spec = &task.spec;
+    TaskView {
+        id: task.id,
+        kind: spec.kind,
+        parent_id: spec.parent_id,
+        title: spec.title.clone(),
+        working_dir: spec.working_dir.clone(),
+        agent: agent_name(&spec.provider),
+        status: task.status,
+        reason: task.reason.clone(),
+        attempt: task.attempt,
+        max_attempts: spec.max_attempts,
+        session_id: task.session_id,
+        run_id: task.run_id,
+        priority: task.priority,
+        not_before: task.not_before,
+        deadline_at: spec.deadline_at,
+        budget: spec.budget,
+        labels: spec.labels.clone(),
+        after: spec.after.clone(),
+        created_by: spec.created_by.clone(),
+        created_at: task.created_at,
+        updated_at: task.updated_at,
+        started_at: task.started_at,
+        ended_at: None,
+        position: None,
+        waits_for: None,
+        progress: None,
+    }
+}
+
+/// Says what a task waits for.
+fn why_text(why: &Why<'_>) -> String {
+    match why {
+        Why::Held(Hold::Until(at)) => format!("until {at}"),
+        Why::Held(Hold::After(task)) => format!("after {task}"),
+        Why::Held(Hold::DependencyFailed(task)) => format!("{task} has not ended as it should"),
+        Why::Held(Hold::MissingVariables(names)) => format!("env_missing: {}", names.join(", ")),
+        Why::Total => "as many tasks run as may".into(),
+        Why::Agent(agent) => format!("as many tasks run with {agent} as may"),
+        Why::Label(label) => format!("as many tasks with the label {label} run as may"),
+        Why::Directory(By::Run(run)) => format!("{run} works in its directory"),
+        Why::Directory(By::Task(task)) => format!("{task} begins in its directory"),
+    }
+}

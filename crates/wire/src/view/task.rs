@@ -1,0 +1,102 @@
+//! Views of tasks.
+
+use rekindle_domain::event::{Budget, Dependency, TaskKind, TaskStatus};
+use rekindle_domain::id::{RunId, SessionId, TaskId};
+use rekindle_domain::session::UsageShown;
+use rekindle_domain::time::Timestamp;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// A task.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "Task")]
+pub struct TaskView {
+    /// The task.
+    pub id: TaskId,
+    /// What it is.
+    pub kind: TaskKind,
+    /// The task that it is a part of.
+    pub parent_id: Option<TaskId>,
+    /// A short title.
+    pub title: String,
+    /// Where its agent works.
+    pub working_dir: String,
+    /// Its agent's name, or its command's.
+    pub agent: String,
+    /// Where it stands.
+    pub status: TaskStatus,
+    /// Why it stands there.
+    pub reason: Option<String>,
+    /// Attempts that have begun.
+    pub attempt: u32,
+    /// How often it may be attempted.
+    pub max_attempts: u32,
+    /// The session of its latest attempt.
+    pub session_id: Option<SessionId>,
+    /// The run of its latest attempt.
+    pub run_id: Option<RunId>,
+    /// How urgent it is.
+    pub priority: i8,
+    /// It is not to begin before this time.
+    pub not_before: Option<Timestamp>,
+    /// When it is too late for it.
+    pub deadline_at: Option<Timestamp>,
+    /// The most that it may use.
+    pub budget: Option<Budget>,
+    /// Its labels.
+    pub labels: Vec<String>,
+    /// What has to end before it begins.
+    pub after: Vec<Dependency>,
+    /// Who asked for it.
+    pub created_by: Option<String>,
+    /// When that was.
+    pub created_at: Timestamp,
+    /// When anything last happened to it.
+    pub updated_at: Timestamp,
+    /// When its latest attempt began.
+    pub started_at: Option<Timestamp>,
+    /// When it ended.
+    pub ended_at: Option<Timestamp>,
+    /// Its place among those that wait for their turn, from 1.
+    #[serde(default)]
+    pub position: Option<usize>,
+    /// What it waits for, if it waits for its turn.
+    #[serde(default)]
+    pub waits_for: Option<String>,
+    /// How far it has come, while it runs.
+    #[serde(default)]
+    pub progress: Option<TaskProgress>,
+}
+
+/// How far a task has come.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+pub struct TaskProgress {
+    /// Tool calls of its latest run.
+    pub tool_calls: u32,
+    /// The end of the last thing its agent said, in one line.
+    pub last_words: Option<String>,
+    /// Tokens and money of its session.
+    pub usage: UsageShown,
+    /// When its agent last said anything.
+    pub last_output_at: Option<Timestamp>,
+}
+
+/// Tasks, a page of them.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+pub struct TaskList {
+    /// The tasks.
+    pub tasks: Vec<TaskView>,
+    /// What to ask for the next page with, if there is one.
+    #[serde(default)]
+    pub next: Option<String>,
+}
+
+/// What was made of a request for tasks: the one, or all of several.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(untagged)]
+pub enum TasksMade {
+    /// Several, in the order of the request.
+    Many(TaskList),
+    /// One.
+    One(Box<TaskView>),
+}
