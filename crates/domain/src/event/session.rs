@@ -28,6 +28,13 @@ pub struct Provider {
 }
 
 impl Provider {
+    /// Returns the agent's name, or its command's.
+    pub fn name(&self) -> String {
+        let command = self.command.as_ref().and_then(|command| command.first());
+        let program = command.map(|program| program.rsplit('/').next().unwrap_or(program).to_owned());
+        self.agent.clone().or(program).unwrap_or_else(|| self.profile.clone())
+    }
+
     /// Tells whether it is a command that knows nothing of sessions: it can only be run again.
     pub fn is_command(&self) -> bool {
         self.profile == "exec"

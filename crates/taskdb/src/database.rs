@@ -1,0 +1,291 @@
+//! The database of tasks: rows written in batches with the cursor they bring it to, and asked for.
+
+use std::collections::HashMap;
+
+use rekindle_domain::event::{Dependency, TaskStatus};
+use rekindle_domain::id::TaskId;
+use rekindle_domain::time::Timestamp;
+
+use crate::error::DbError;
+use crate::migrations::migrate;
+use crate::query::{TaskPage, TaskQuery};
+use crate::row::{TaskRow, TransitionRow, json, parse, plain, read_json, selected, upsert, word};
+use crate::sql::{Row, Sql, Value};
+use crate::stats::{TaskStats, stats};
+
+/// Tasks that are asked for by name in one statement.
+const AT_ONCE: usize = 200;
+
+/// How far the rows of a stream have come: the last record in them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Cursor {
+    /// Its number; 0 before the first.
+    pub seq: u64,
+    /// Its hash, so that another history is told from this one.
+    pub h: String,
+}
+
+/// Rows that are written together, with the cursor they bring their stream to.
+#[derive(Debug, Clone)]
+pub struct Batch {
+    /// The home.
+    pub home_id: String,
+    /// The stream.
+    pub stream: String,
+    /// Tasks as they are now.
+    pub tasks: Vec<TaskRow>,
+    /// Where tasks of these stood, by agent, that are counted there: one less for each.
+    pub left: Vec<(String, TaskStatus)>,
+    /// Where they stand: one more for each.
+    pub entered: Vec<(String, TaskStatus)>,
+    /// What happened to them.
+    pub transitions: Vec<TransitionRow>,
+    /// How far the stream has come with that.
+    pub cursor: Cursor,
+}
+
+/// A database of tasks.
+pub struct TaskDb {
+    sql: Box<dyn Sql>,
+}
+
+impl TaskDb {
+    /// Opens a database through a connection, and brings its schema up to date.
+    pub fn open(mut sql: Box<dyn Sql>) -> Result<TaskDb, DbError> {
+        migrate(&mut *sql)?;
+        Ok(TaskDb { sql })
+    }
+
+    /// Returns how far the rows of a stream have come.
+    pub fn cursor(&mut self, home_id: &str, stream: &str) -> Result<Option<Cursor>, DbError> {
+        let asked = "SELECT seq, h FROM cursors WHERE home_id = $1 AND stream = $2";
+        let rows = self.sql.query(asked, &[Value::Text(home_id.into()), Value::Text(stream.into())])?;
+        rows.first()
+            .map(|row| {
+                Ok(Cursor { seq: u64::try_from(row.int(0)?).unwrap_or(0), h: row.text(1)?.to_owned() })
+            })
+            .transpose()
+    }
+
+    /// Forgets everything of a home: its rows are written again from its stream.
+    pub fn forget(&mut self, home_id: &str) -> Result<(), DbError> {
+        let home = [vec![Value::Text(home_id.into())]];
+        self.in_transaction(|sql| {
+            sql.execute_each(
+                "DELETE FROM task_dependencies WHERE task_id IN (SELECT task_id FROM tasks WHERE home_id = $1)",
+                &home,
+            )?;
+            for table in ["tasks", "task_transitions", "counters", "cursors"] {
+                sql.execute_each(&format!("DELETE FROM {table} WHERE home_id = $1"), &home)?;
+            }
+            Ok(())
+        })
+    }
+
+    /// Writes a batch: all of it or nothing.
+    pub fn write(&mut self, batch: &Batch) -> Result<(), DbError> {
+        let rows: Vec<_> = batch.tasks.iter().map(TaskRow::values).collect();
+        let new = batch.tasks.iter().filter(|row| row.transitions == 1 || !row.after.is_empty());
+        let after: Vec<_> = new
+            .flat_map(|row| {
+                row.after.iter().map(|one| {
+                    let condition = Value::Text(one.condition.as_str().into());
+                    vec![
+                        Value::Text(row.task_id.to_string()),
+                        Value::Text(one.task_id.to_string()),
+                        condition,
+                    ]
+                })
+            })
+            .collect();
+        let transitions: Vec<_> =
+            batch.transitions.iter().map(|row| transition_values(&batch.home_id, row)).collect();
+        let mut counts: HashMap<(&str, TaskStatus), i64> = HashMap::new();
+        for (agent, status) in &batch.left {
+            *counts.entry((agent, *status)).or_default() -= 1;
+        }
+        for (agent, status) in &batch.entered {
+            *counts.entry((agent, *status)).or_default() += 1;
+        }
+        let counts: Vec<_> = counts
+            .into_iter()
+            .filter(|(_, change)| *change != 0)
+            .map(|((agent, status), change)| {
+                let home = Value::Text(batch.home_id.clone());
+                vec![home, Value::Text(plain(agent)), Value::Text(status.as_str().into()), Value::Int(change)]
+            })
+            .collect();
+        let cursor = vec![
+            Value::Text(batch.home_id.clone()),
+            Value::Text(batch.stream.clone()),
+            Value::Int(i64::try_from(batch.cursor.seq).unwrap_or(i64::MAX)),
+            Value::Text(batch.cursor.h.clone()),
+        ];
+        self.in_transaction(|sql| {
+            sql.execute_each(&upsert(), &rows)?;
+            sql.execute_each(INSERT_DEPENDENCY, &after)?;
+            sql.execute_each(INSERT_TRANSITION, &transitions)?;
+            sql.execute_each(COUNT, &counts)?;
+            sql.execute_each(SET_CURSOR, &[cursor])
+        })
+    }
+
+    /// Returns the rows of some tasks.
+    pub fn tasks(&mut self, ids: &[TaskId]) -> Result<Vec<TaskRow>, DbError> {
+        let mut found = Vec::with_capacity(ids.len());
+        for ids in ids.chunks(AT_ONCE) {
+            let names: Vec<String> = (1..=ids.len()).map(|n| format!("${n}")).collect();
+            let asked = format!("SELECT {} FROM tasks WHERE task_id IN ({})", selected(), names.join(", "));
+            let values: Vec<Value> = ids.iter().map(|id| Value::Text(id.to_string())).collect();
+            for row in self.sql.query(&asked, &values)? {
+                found.push(TaskRow::read(&row)?);
+            }
+        }
+        self.add_dependencies(&mut found)?;
+        Ok(found)
+    }
+
+    /// Returns a page of tasks.
+    pub fn list(&mut self, query: &TaskQuery) -> Result<TaskPage, DbError> {
+        let (conditions, values) = query.conditions();
+        let asked = format!(
+            "SELECT {} FROM tasks WHERE {conditions} ORDER BY task_id DESC LIMIT {}",
+            selected(),
+            query.limit + 1
+        );
+        let rows = self.sql.query(&asked, &values)?;
+        let mut tasks = rows.iter().map(TaskRow::read).collect::<Result<Vec<_>, _>>()?;
+        let more = tasks.len() > query.limit;
+        tasks.truncate(query.limit);
+        let next = tasks.last().map(|task| task.task_id).filter(|_| more);
+        self.add_dependencies(&mut tasks)?;
+        Ok(TaskPage { tasks, next })
+    }
+
+    /// Returns the history of a task.
+    pub fn transitions(&mut self, task: TaskId) -> Result<Vec<TransitionRow>, DbError> {
+        let asked = "SELECT n, from_status, to_status, reason, actor, @text_of_time(at), @text_of_json(metadata) \
+                     FROM task_transitions WHERE task_id = $1 ORDER BY n";
+        let rows = self.sql.query(asked, &[Value::Text(task.to_string())])?;
+        rows.iter().map(|row| read_transition(task, row)).collect()
+    }
+
+    /// Returns the statistics of a home.
+    pub fn stats(&mut self, home_id: &str, now: Timestamp) -> Result<TaskStats, DbError> {
+        stats(&mut *self.sql, home_id, now)
+    }
+
+    /// Removes tasks of a home that ended before some time, and their history before another; returns how many tasks went.
+    pub fn remove_ended(
+        &mut self,
+        home_id: &str,
+        tasks_before: Timestamp,
+        history_before: Timestamp,
+    ) -> Result<u64, DbError> {
+        let tasks = vec![Value::Text(home_id.into()), Value::Text(tasks_before.to_string())];
+        let counted = "SELECT agent_name, status, COUNT(*) FROM tasks \
+                       WHERE home_id = $1 AND ended_at < @time($2) GROUP BY agent_name, status";
+        self.in_transaction(|sql| {
+            let gone = sql.query(counted, &tasks)?;
+            let counts: Vec<Vec<Value>> = gone
+                .iter()
+                .map(|row| {
+                    let (agent, status) = (row.text(0)?.to_owned(), row.text(1)?.to_owned());
+                    let home = Value::Text(home_id.into());
+                    Ok(vec![home, Value::Text(agent), Value::Text(status), Value::Int(-row.int(2)?)])
+                })
+                .collect::<Result<_, DbError>>()?;
+            sql.execute_each(COUNT, &counts)?;
+            sql.execute_each(
+                "DELETE FROM task_dependencies WHERE task_id IN \
+                 (SELECT task_id FROM tasks WHERE home_id = $1 AND ended_at < @time($2))",
+                std::slice::from_ref(&tasks),
+            )?;
+            sql.execute_each(
+                "DELETE FROM tasks WHERE home_id = $1 AND ended_at < @time($2)",
+                std::slice::from_ref(&tasks),
+            )?;
+            let history = vec![Value::Text(home_id.into()), Value::Text(history_before.to_string())];
+            sql.execute_each(
+                "DELETE FROM task_transitions WHERE home_id = $1 AND at < @time($2) \
+                 AND task_id NOT IN (SELECT task_id FROM tasks WHERE home_id = $1)",
+                &[history],
+            )?;
+            gone.iter().map(|row| Ok(u64::try_from(row.int(2)?).unwrap_or(0))).sum()
+        })
+    }
+
+    fn add_dependencies(&mut self, tasks: &mut [TaskRow]) -> Result<(), DbError> {
+        for tasks in tasks.chunks_mut(AT_ONCE) {
+            let names: Vec<String> = (1..=tasks.len()).map(|n| format!("${n}")).collect();
+            let asked = format!(
+                "SELECT task_id, after, condition FROM task_dependencies WHERE task_id IN ({}) ORDER BY task_id, after",
+                names.join(", ")
+            );
+            let values: Vec<Value> = tasks.iter().map(|row| Value::Text(row.task_id.to_string())).collect();
+            let mut found: HashMap<TaskId, Vec<Dependency>> = HashMap::new();
+            for row in self.sql.query(&asked, &values)? {
+                let one = Dependency { task_id: parse(row.text(1)?)?, condition: word(row.text(2)?)? };
+                found.entry(parse(row.text(0)?)?).or_default().push(one);
+            }
+            for row in tasks {
+                row.after = found.remove(&row.task_id).unwrap_or_default();
+            }
+        }
+        Ok(())
+    }
+
+    fn in_transaction<T>(
+        &mut self,
+        work: impl FnOnce(&mut dyn Sql) -> Result<T, DbError>,
+    ) -> Result<T, DbError> {
+        self.sql.begin()?;
+        match work(&mut *self.sql) {
+            Ok(done) => self.sql.commit().map(|()| done),
+            Err(error) => {
+                self.sql.roll_back();
+                Err(error)
+            }
+        }
+    }
+}
+
+const INSERT_DEPENDENCY: &str =
+    "INSERT INTO task_dependencies (task_id, after, condition) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING";
+
+const INSERT_TRANSITION: &str = "INSERT INTO task_transitions \
+    (task_id, n, home_id, from_status, to_status, reason, actor, at, metadata) \
+    VALUES ($1, $2, $3, $4, $5, $6, $7, @time($8), @json($9)) ON CONFLICT DO NOTHING";
+
+const COUNT: &str = "INSERT INTO counters (home_id, agent_name, status, tasks) VALUES ($1, $2, $3, $4) \
+    ON CONFLICT (home_id, agent_name, status) DO UPDATE SET tasks = counters.tasks + excluded.tasks";
+
+const SET_CURSOR: &str = "INSERT INTO cursors (home_id, stream, seq, h) VALUES ($1, $2, $3, $4) \
+    ON CONFLICT (home_id, stream) DO UPDATE SET seq = excluded.seq, h = excluded.h";
+
+fn transition_values(home_id: &str, row: &TransitionRow) -> Vec<Value> {
+    vec![
+        Value::Text(row.task_id.to_string()),
+        Value::Int(row.n.into()),
+        Value::Text(home_id.to_owned()),
+        Value::text(row.from_status.map(|status| status.as_str())),
+        Value::Text(row.to_status.as_str().into()),
+        Value::text(row.reason.as_deref().map(plain)),
+        Value::Text(plain(&row.actor)),
+        Value::Text(row.at.to_string()),
+        row.metadata.as_ref().map_or(Value::Null, json),
+    ]
+}
+
+fn read_transition(task_id: TaskId, row: &Row) -> Result<TransitionRow, DbError> {
+    Ok(TransitionRow {
+        task_id,
+        n: u32::try_from(row.int(0)?).unwrap_or(u32::MAX),
+        from_status: row.maybe_text(1)?.map(word).transpose()?,
+        to_status: word(row.text(2)?)?,
+        reason: row.maybe_text(3)?.map(str::to_owned),
+        actor: row.text(4)?.to_owned(),
+        at: parse(row.text(5)?)?,
+        metadata: row.maybe_text(6)?.map(read_json).transpose()?,
+    })
+}

@@ -1,0 +1,26 @@
+//! Tasks as rows of a database: a projection of the stream of tasks, for questions. What is true of a task is in the stream; rows may
+//! be deleted, fall behind or come from an old backup, and catch up by the records behind the cursor that was written with them.
+//!
+//! [`project`] says what a record does to a row, purely. [`TaskDb`] writes rows and asks for them, in SQL that both databases
+//! understand; [`Sqlite`] and [`PostgresSql`] carry it out.
+
+mod database;
+mod dialect;
+mod error;
+mod migrations;
+mod postgres_sql;
+pub mod project;
+mod query;
+mod row;
+mod sql;
+mod sqlite;
+mod stats;
+
+pub use database::{Batch, Cursor, TaskDb};
+pub use error::DbError;
+pub use postgres_sql::PostgresSql;
+pub use query::{TaskPage, TaskQuery};
+pub use row::{TaskRow, TransitionRow};
+pub use sql::Sql;
+pub use sqlite::{OpenSqliteError, Sqlite};
+pub use stats::{AgentCounts, Day, TaskStats};

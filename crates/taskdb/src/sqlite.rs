@@ -1,0 +1,129 @@
+//! SQLite, in a file of the home: one connection that nobody else shares.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use rusqlite::types::{ToSqlOutput, ValueRef};
+use rusqlite::{Connection, ErrorCode, OpenFlags, ToSql, params_from_iter};
+
+use crate::dialect::Dialect;
+use crate::error::DbError;
+use crate::sql::{Row, Sql, Value};
+
+/// A database in a file.
+pub struct Sqlite(Connection);
+
+/// Why a file was not opened as a database.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenSqliteError {
+    /// It is on a file system that other machines share, where its locks are worth nothing.
+    #[error("{path} is on a network file system ({kind})")]
+    Network {
+        /// The file.
+        path: PathBuf,
+        /// What the file system is called.
+        kind: &'static str,
+    },
+    /// It could not be opened.
+    #[error("{path} cannot be opened")]
+    Open {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        source: DbError,
+    },
+}
+
+impl Sqlite {
+    /// Opens a file, making it if there is none. Nobody else opens it meanwhile; whoever was killed left nothing half done.
+    pub fn open(path: &Path) -> Result<Sqlite, OpenSqliteError> {
+        let failed = |source: DbError| OpenSqliteError::Open { path: path.to_owned(), source };
+        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
+            | OpenFlags::SQLITE_OPEN_CREATE
+            | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let connection = Connection::open_with_flags(path, flags).map_err(|error| failed(told(error)))?;
+        let mut sqlite = Sqlite(connection);
+        // A copy of what is in the log anyway: a power cut may cost its last rows, which are written again.
+        let set = "PRAGMA locking_mode = EXCLUSIVE; PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; \
+                   PRAGMA temp_store = MEMORY; PRAGMA cache_size = -4096";
+        sqlite.0.busy_timeout(Duration::from_secs(5)).map_err(|error| failed(told(error)))?;
+        sqlite.run(set).map_err(failed)?;
+        Ok(sqlite)
+    }
+}
+
+impl ToSql for Value {
+    fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
+        Ok(ToSqlOutput::Borrowed(match self {
+            Value::Null => ValueRef::Null,
+            Value::Int(number) => ValueRef::Integer(*number),
+            Value::Text(text) => ValueRef::Text(text.as_bytes()),
+        }))
+    }
+}
+
+impl Sql for Sqlite {
+    fn dialect(&self) -> Dialect {
+        Dialect::Sqlite
+    }
+
+    fn run(&mut self, statements: &str) -> Result<(), DbError> {
+        self.0.execute_batch(statements).map_err(told)
+    }
+
+    fn execute_each(&mut self, statement: &str, values: &[Vec<Value>]) -> Result<(), DbError> {
+        let written = Dialect::Sqlite.write(statement);
+        let mut prepared = self.0.prepare_cached(&written).map_err(told)?;
+        for values in values {
+            prepared.execute(params_from_iter(values)).map_err(told)?;
+        }
+        Ok(())
+    }
+
+    fn query(&mut self, statement: &str, values: &[Value]) -> Result<Vec<Row>, DbError> {
+        let written = Dialect::Sqlite.write(statement);
+        let mut prepared = self.0.prepare_cached(&written).map_err(told)?;
+        let columns = prepared.column_count();
+        let mut rows = prepared.query(params_from_iter(values)).map_err(told)?;
+        let mut found = Vec::new();
+        while let Some(row) = rows.next().map_err(told)? {
+            let values = (0..columns).map(|column| {
+                Ok(match row.get_ref(column).map_err(told)? {
+                    ValueRef::Null | ValueRef::Blob(_) => Value::Null,
+                    ValueRef::Integer(number) => Value::Int(number),
+                    ValueRef::Real(number) => Value::Text(number.to_string()),
+                    ValueRef::Text(text) => Value::Text(String::from_utf8_lossy(text).into_owned()),
+                })
+            });
+            found.push(Row(values.collect::<Result<_, DbError>>()?));
+        }
+        Ok(found)
+    }
+
+    fn begin(&mut self) -> Result<(), DbError> {
+        self.run("BEGIN IMMEDIATE")
+    }
+
+    fn lock_schema(&mut self) -> Result<(), DbError> {
+        // Nobody else has the file.
+        Ok(())
+    }
+}
+
+/// Says what kind of error it is: damage is mended by beginning anew, anything else by trying again.
+fn told(error: rusqlite::Error) -> DbError {
+    match error.sqlite_error_code() {
+        Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => DbError::Damaged(error.into()),
+        Some(
+            ErrorCode::CannotOpen
+            | ErrorCode::SystemIoFailure
+            | ErrorCode::DiskFull
+            | ErrorCode::DatabaseBusy,
+        )
+        | Some(ErrorCode::DatabaseLocked | ErrorCode::ReadOnly | ErrorCode::PermissionDenied) => {
+            DbError::Unreachable(error.into())
+        }
+        _ => DbError::Refused(error.into()),
+    }
+}

@@ -1,0 +1,6 @@
+//! The database of tasks as its users see it: the same questions to SQLite and to Postgres, with the same answers.
+
+mod conformance;
+mod postgres_server;
+mod records;
+mod sqlite;
