@@ -1,9 +1,11 @@
 //! The section `[tasks]` of the configuration: how many tasks run at once.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::num::NonZeroUsize;
+use std::path::PathBuf;
 
-use rekindle_service::daemon::TaskSettings;
+use rekindle_service::daemon::{DatabaseChoice, TaskSettings};
 use serde::Deserialize;
 
 /// The section as it is written; what it does not say is not limited, but for all tasks together.
@@ -16,9 +18,42 @@ pub(crate) struct TasksConfig {
     agents: BTreeMap<String, NonZeroUsize>,
     /// With one label.
     labels: BTreeMap<String, NonZeroUsize>,
+    /// Where the database of tasks is, if it is a file.
+    path: Option<PathBuf>,
+    /// The address of a Postgres that has them, or `env:NAME` for the variable that has the address.
+    url: Option<Address>,
+}
+
+/// The address of a database, which may have a password in it: it is shown to nobody.
+#[derive(Default, Clone, PartialEq, Eq, Deserialize)]
+#[serde(transparent)]
+struct Address(String);
+
+impl fmt::Debug for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("…")
+    }
+}
+
+impl Address {
+    /// Returns the address; one in a variable that is not set is none that anybody could reach.
+    fn read(&self) -> String {
+        match self.0.strip_prefix("env:") {
+            Some(name) => std::env::var(name).unwrap_or_default(),
+            None => self.0.clone(),
+        }
+    }
 }
 
 impl TasksConfig {
+    /// Returns which database has the tasks.
+    fn database(&self) -> DatabaseChoice {
+        match &self.url {
+            Some(url) => DatabaseChoice::Postgres(url.read()),
+            None => DatabaseChoice::Sqlite(self.path.clone()),
+        }
+    }
+
     /// Returns how tasks are scheduled.
     pub(crate) fn settings(&self) -> TaskSettings {
         let numbers = |limits: &BTreeMap<String, NonZeroUsize>| {
@@ -28,6 +63,7 @@ impl TasksConfig {
             limit: self.limit.map(NonZeroUsize::get),
             agents: numbers(&self.agents),
             labels: numbers(&self.labels),
+            database: self.database(),
         }
     }
 }
@@ -43,6 +79,11 @@ mod tests {
         let settings = config.settings();
         assert_eq!((settings.limit, settings.agents["claude"], settings.labels["ci"]), (Some(4), 2, 1));
         assert_eq!(read("").expect("settings").settings(), TaskSettings::default());
+        let elsewhere = read("url = \"postgres://me:secret@db/tasks\"").expect("settings");
+        assert_eq!(elsewhere.database(), DatabaseChoice::Postgres("postgres://me:secret@db/tasks".into()));
+        assert!(!format!("{elsewhere:?} {:?}", elsewhere.settings()).contains("secret"));
+        let moved = read("path = \"/data/tasks.db\"").expect("settings").database();
+        assert_eq!(moved, DatabaseChoice::Sqlite(Some("/data/tasks.db".into())));
         for bad in ["limit = 0", "[agents]\nclaude = 0", "limit = \"many\""] {
             assert!(read(bad).is_err(), "{bad}");
         }

@@ -62,8 +62,16 @@ pub(crate) fn api() -> Api {
         .route(Method::DELETE, SNAPSHOT, snapshots::remove, describe_snapshots::remove_snapshot())
         .route(Method::GET, "/api/blobs/{id}", sessions::blob, describe::get_blob())
         .route(Method::POST, "/api/tasks", tasks::create, describe_tasks::create_tasks())
+        .route(Method::GET, "/api/tasks", tasks::list, describe_tasks::list_tasks())
+        .route(Method::GET, "/api/tasks/stats", tasks::stats, describe_tasks::get_task_stats())
         .route(Method::GET, "/api/tasks/active", tasks::active, describe_tasks::list_active_tasks())
         .route(Method::GET, "/api/tasks/{id}", tasks::show, describe_tasks::get_task())
+        .route(
+            Method::GET,
+            "/api/tasks/{id}/transitions",
+            tasks::transitions,
+            describe_tasks::get_task_history(),
+        )
         .route(Method::POST, "/api/tasks/{id}/cancel", tasks::cancel, describe_tasks::cancel_task())
         .route(Method::POST, "/api/tasks/{id}/retry", tasks::retry, describe_tasks::retry_task())
         .route(Method::POST, "/api/tasks/{id}/priority", tasks::priority, describe_tasks::set_task_priority())

@@ -29,6 +29,7 @@ mod show;
 mod situations;
 pub mod snapshots;
 pub mod storage;
+pub mod task_database;
 mod task_link;
 mod tasks;
 mod test_knobs;

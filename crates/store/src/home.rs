@@ -249,7 +249,7 @@ pub(crate) fn upgrade(disk: &dyn Disk, layout: &Layout) -> Result<(), HomeError>
 fn refuse_foreign(disk: &dyn Disk, layout: &Layout) -> Result<(), HomeError> {
     let path = layout.home().to_owned();
     let entries = if_exists(disk.list(&path)).at_path("list", &path)?.unwrap_or_default();
-    let ours = ["wal", "sessions", "blobs", "home.json.tmp", "daemon.lock"];
+    let ours = ["wal", "sessions", "tasks", "blobs", "home.json.tmp", "daemon.lock"];
     match entries.into_iter().find(|entry| !ours.contains(&entry.name.as_str())) {
         Some(entry) => Err(HomeError::NotEmpty { path, found: entry.name }),
         None => Ok(()),

@@ -176,6 +176,11 @@ impl Layout {
         self.tasks().join("tasks.state.json")
     }
 
+    /// The database of tasks, if it is not elsewhere.
+    pub fn tasks_database(&self) -> PathBuf {
+        self.home.join("tasks.db")
+    }
+
     /// A stream's log.
     pub fn stream_log(&self, stream: StreamId) -> PathBuf {
         match self.streams.0.iter().find(|known| known.kind.byte == stream.kind()) {

@@ -123,6 +123,7 @@ codes! {
     Internal = "internal", 500: "something is broken; the daemon's log says more";
     NoRandomness = "no_randomness", 500: "the system has no random numbers";
     Storage = "storage", 500: "the disk failed";
+    TasksDbUnavailable = "tasks_db_unavailable", 503: "the database of tasks cannot be asked just now; tasks go on without it";
     NotReady = "not_ready", 503: "the sessions are being listed, or cannot be";
     OutcomeUnknown = "outcome_unknown", 503: "it may or may not be on disk: repeat it with the same Idempotency-Key";
     ShuttingDown = "shutting_down", 503: "the daemon is leaving";

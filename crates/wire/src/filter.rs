@@ -1,6 +1,7 @@
 //! Filters: which entries of a list are asked for, as the parameters of a query.
 
-use rekindle_domain::id::SessionId;
+use rekindle_domain::event::{TaskKind, TaskStatus};
+use rekindle_domain::id::{SessionId, TaskId};
 use rekindle_domain::projector::SessionStatus;
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -19,6 +20,37 @@ pub struct Filter {
     pub cwd: Option<String>,
     /// With these words in the title.
     pub q: Option<String>,
+    /// Most to be listed; more than 500 never are.
+    #[schemars(range(min = 1))]
+    pub limit: Option<usize>,
+    /// Where the list goes on: `next` of the page before.
+    pub cursor: Option<String>,
+}
+
+/// Which tasks are listed.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct TaskFilter {
+    /// With this status; several, divided by commas.
+    #[schemars(extend("pattern" = task_statuses(), "examples" = ["failed,cancelled"]))]
+    pub status: Option<String>,
+    /// Of this kind.
+    pub kind: Option<TaskKind>,
+    /// With this label.
+    pub label: Option<String>,
+    /// With this agent.
+    pub agent: Option<String>,
+    /// In this directory, or below it: an absolute path.
+    pub cwd: Option<String>,
+    /// With these words in the title.
+    pub q: Option<String>,
+    /// Of this session.
+    pub session: Option<SessionId>,
+    /// Parts of this task.
+    pub parent: Option<TaskId>,
+    /// Of every home that writes to the same database: 1, or 0.
+    #[schemars(extend("enum" = ["1", "0"]))]
+    pub all_homes: Option<String>,
     /// Most to be listed; more than 500 never are.
     #[schemars(range(min = 1))]
     pub limit: Option<usize>,
@@ -48,6 +80,12 @@ pub struct HolderFilter {
     pub limit: Option<usize>,
     /// Where the list goes on: `next` of the page before.
     pub cursor: Option<String>,
+}
+
+/// Returns what a list of statuses of tasks looks like.
+fn task_statuses() -> String {
+    let one = TaskStatus::ALL.map(|status| status.as_str()).join("|");
+    format!("^({one})(,({one}))*$")
 }
 
 /// Returns what a list of statuses looks like.

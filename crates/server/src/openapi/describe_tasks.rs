@@ -2,8 +2,9 @@
 
 use axum::http::StatusCode;
 use rekindle_wire::code::Code;
+use rekindle_wire::filter::TaskFilter;
 use rekindle_wire::request::{CancelTask, RetryTask, TaskPriority, TasksBody};
-use rekindle_wire::view::{TaskList, TaskView, TasksMade};
+use rekindle_wire::view::{TaskList, TaskStatsView, TaskView, TasksMade, TransitionList};
 use serde_json::{Value, json};
 
 use super::operation::Operation;
@@ -51,6 +52,41 @@ pub(crate) fn list_active_tasks() -> Operation {
         )
         .example(json!({"tasks": [task()], "next": null}))
         .refuses([Code::Storage, Code::TasksDamaged])
+}
+
+pub(crate) fn list_tasks() -> Operation {
+    Operation::new::<TaskList>("tasks", "listTasks", "List tasks, ended or not")
+        .answers(StatusCode::OK, "A page of them, the newest first.")
+        .more("From the database of tasks, which has everything that was recorded before the question. While it cannot be reached \
+               this is refused; `/api/tasks/active` is answered all the same.")
+        .query::<TaskFilter>()
+        .example(json!({"tasks": [task()], "next": null}))
+        .refuses([Code::InvalidCursor, Code::TasksDbUnavailable])
+}
+
+pub(crate) fn get_task_stats() -> Operation {
+    Operation::new::<TaskStatsView>("tasks", "getTaskStats", "Say how tasks stand")
+        .answers(
+            StatusCode::OK,
+            "How many stand where, and what came of those that ended in the last 24 hours.",
+        )
+        .example(json!({
+            "as_of": "2026-02-21T10:00:00.000Z", "statuses": {"pending": 2, "completed": 40},
+            "agents": {"claude": {"pending": 2, "completed": 40}},
+            "day": {"ended": {"completed": 40}, "median_ms": 61000, "p90_ms": 240000},
+        }))
+        .refuses([Code::TasksDbUnavailable])
+}
+
+pub(crate) fn get_task_history() -> Operation {
+    Operation::new::<TransitionList>("tasks", "getTaskHistory", "Show the history of a task")
+        .answers(StatusCode::OK, "What happened to it, who did it and why, without a gap.")
+        .of_task()
+        .example(json!({"transitions": [{
+            "n": 1, "from": null, "to": "pending", "reason": null, "actor": "user:local", "at": "2026-02-21T10:00:00.000Z",
+            "metadata": null,
+        }]}))
+        .refuses([Code::TasksDbUnavailable])
 }
 
 pub(crate) fn get_task() -> Operation {

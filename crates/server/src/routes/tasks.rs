@@ -2,6 +2,7 @@
 
 use axum::http::header::LOCATION;
 use axum::http::{HeaderValue, StatusCode};
+use rekindle_wire::filter::TaskFilter;
 use rekindle_wire::request::{NewTasks, TaskPriority};
 use rekindle_wire::view::TaskList;
 use serde::Deserialize;
@@ -9,7 +10,7 @@ use serde::de::IgnoredAny;
 
 use crate::app::App;
 use crate::caller::Caller;
-use crate::extract::{Once, Raw, Task, json, json_if_any};
+use crate::extract::{Ask, Once, Raw, Task, json, json_if_any};
 use crate::respond::{self, Answer};
 
 /// Tells whether a body asks for several tasks; what else is wrong with it is found out when it is read.
@@ -39,6 +40,21 @@ pub(crate) async fn create(app: App, by: Caller, once: Once, Raw(body): Raw) -> 
         Ok(response)
     })
     .await
+}
+
+/// `GET /api/tasks`: a page of tasks.
+pub(crate) async fn list(app: App, Ask(filter): Ask<TaskFilter>) -> Answer {
+    app.ask(move |daemon| respond::json(StatusCode::OK, &daemon.tasks(&filter)?)).await
+}
+
+/// `GET /api/tasks/stats`: how tasks stand.
+pub(crate) async fn stats(app: App) -> Answer {
+    app.ask(move |daemon| respond::json(StatusCode::OK, &daemon.task_stats()?)).await
+}
+
+/// `GET /api/tasks/{id}/transitions`: the history of a task.
+pub(crate) async fn transitions(app: App, Task(id): Task) -> Answer {
+    app.ask(move |daemon| respond::json(StatusCode::OK, &daemon.task_transitions(id)?)).await
 }
 
 /// `GET /api/tasks/active`: those that have not ended.

@@ -27,7 +27,7 @@ use rekindle_domain::message_outcome::MessageOutcome;
 use rekindle_domain::token::Rejection;
 use rekindle_holder::client::Scopes;
 use rekindle_wire::code::Code;
-use rekindle_wire::filter::{Filter, HolderFilter, WaitFilter};
+use rekindle_wire::filter::{Filter, HolderFilter, TaskFilter, WaitFilter};
 use rekindle_wire::hint::Hint;
 use rekindle_wire::request::{
     CancelTask, Change, Collect, NewAnswer, NewFilesRestore, NewFork, NewMessage, NewRewind, NewSession,
@@ -36,7 +36,8 @@ use rekindle_wire::request::{
 use rekindle_wire::view::{
     About, AnswerTaken, Collected, FilesRestoring, Forked, HolderList, KeyedSession, MessageTaken,
     RestoredSession, Resumed, RewindPlan, Rewound, RunDiff, SessionList, SessionView, SnapshotDetail,
-    SnapshotList, SnapshotView, TaskList, TaskView, TokenShown, WaitList, WaitView,
+    SnapshotList, SnapshotView, TaskList, TaskStatsView, TaskView, TokenShown, TransitionList, WaitList,
+    WaitView,
 };
 
 use crate::access::Access;
@@ -55,6 +56,7 @@ use crate::metrics::{Format, Metrics};
 use crate::show::log::{self, LogPage};
 use crate::show::{SessionEntry, Views, find_run_checkpoints, run_diff};
 use crate::snapshots::Snapshots;
+pub use crate::task_database::DatabaseChoice;
 pub use crate::tasks::TaskSettings;
 use crate::tasks::Tasks;
 use crate::upkeep::CollectionPolicy;
@@ -241,6 +243,21 @@ impl Daemon {
     /// Lists the tasks that have not ended.
     pub fn active_tasks(&self) -> Result<TaskList> {
         self.tasks.active()
+    }
+
+    /// Lists tasks, ended or not, the newest first.
+    pub fn tasks(&self, filter: &TaskFilter) -> Result<TaskList> {
+        self.tasks.list(filter)
+    }
+
+    /// Returns the history of a task.
+    pub fn task_transitions(&self, id: TaskId) -> Result<TransitionList> {
+        self.tasks.transitions(id)
+    }
+
+    /// Says how tasks stand.
+    pub fn task_stats(&self) -> Result<TaskStatsView> {
+        self.tasks.stats()
     }
 
     /// Shows a task.

@@ -2,8 +2,8 @@
 
 use std::io;
 use std::path::Path;
-use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
 use rekindle_agent::connection::Delta;
@@ -34,6 +34,7 @@ use crate::metrics::Metrics;
 use crate::records::Records;
 use crate::show::{Directory, LogDetails, Views};
 use crate::snapshots::Snapshots;
+use crate::task_database::TaskDatabase;
 use crate::tasks::{Tasks, Wake};
 use crate::upkeep::GarbageCollector;
 use crate::workspaces::Workspaces;
@@ -103,7 +104,12 @@ impl Daemon {
         });
         let views =
             Arc::new(Views { workers: workers.clone(), catalog: store.clone(), directory, log_details });
-        let tasks = Arc::new(Tasks::new(store.clone(), views.clone(), settings.tasks, watch.wake.clone()));
+        let database = settings.tasks.database.clone();
+        let database =
+            Arc::new(TaskDatabase::new(store.clone(), database, views.workers.records.clock().clone()));
+        let _ = watch.task_database.set(database.clone());
+        let tasks = Tasks::new(store.clone(), views.clone(), &settings.tasks, database, watch.wake.clone());
+        let tasks = Arc::new(tasks);
         let _ = metrics.opening.set(begin.elapsed());
         let (home, locks) = (settings.home, Locks::default());
         Ok(Arc::new(Daemon {
@@ -165,6 +171,7 @@ struct Watch {
     directory: Arc<Directory>,
     log_details: Arc<LogDetails>,
     wake: Arc<Wake>,
+    task_database: OnceLock<Arc<TaskDatabase>>,
 }
 
 impl Observer for Watch {
@@ -179,6 +186,11 @@ impl Observer for Watch {
             self.feed.publish(session, News::Appended(receipt.last_seq));
         }
         self.wake.grown(stream);
+        if stream == StreamId::tasks()
+            && let Some(database) = self.task_database.get()
+        {
+            database.grown();
+        }
     }
 }
 

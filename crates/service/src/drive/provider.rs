@@ -46,13 +46,6 @@ fn named_profile(name: &str, command: &[String]) -> Result<Arc<dyn Profile>> {
     }
 }
 
-/// Returns the name of an agent, or of its command.
-pub(crate) fn agent_name(provider: &Provider) -> String {
-    let command = provider.command.as_ref().and_then(|command| command.first());
-    let program = command.map(|program| program.rsplit('/').next().unwrap_or(program).to_owned());
-    provider.agent.clone().or(program).unwrap_or_else(|| provider.profile.clone())
-}
-
 pub(super) fn known(name: &str) -> Result<&'static KnownAgent> {
     by_id(name).ok_or_else(|| {
         ServiceError::new(Code::AgentUnknown, format!("there is no agent called {name:?}"))

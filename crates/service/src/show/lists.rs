@@ -17,7 +17,6 @@ use rekindle_wire::view::{HolderList, HolderState, HolderView, SessionList, Wait
 use super::Views;
 use super::directory::SessionEntry;
 use super::page_key::{PageKey, refused};
-use crate::drive::provider::agent_name;
 use crate::error::{Result, ServiceError};
 
 /// Sessions on a page, unless the caller wants fewer or more.
@@ -142,7 +141,7 @@ fn fits(entry: &SessionEntry, filter: &Filter, title: Option<&str>) -> bool {
     let below = |cwd: &String| Path::new(&state.working_dir).starts_with(cwd);
     let titled = |words: &str| state.title.to_lowercase().contains(words);
     !state.deleted
-        && filter.agent.as_ref().is_none_or(|agent| *agent == agent_name(&state.provider))
+        && filter.agent.as_ref().is_none_or(|agent| *agent == state.provider.name())
         && filter.cwd.as_ref().is_none_or(below)
         && title.is_none_or(titled)
 }
@@ -175,7 +174,7 @@ pub(crate) fn directory_state(lock: &LockState) -> HolderState {
 }
 
 /// Returns how many are to be on a page: what was asked for, within what is possible.
-fn page_size(asked: Option<usize>, usual: usize, most: usize) -> Result<usize> {
+pub(crate) fn page_size(asked: Option<usize>, usual: usize, most: usize) -> Result<usize> {
     match asked {
         Some(0) => Err(ServiceError::new(Code::InvalidQuery, "a page of none goes nowhere")
             .hint(Hint::ChooseLimit { most })),

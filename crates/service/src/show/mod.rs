@@ -15,7 +15,7 @@ use std::sync::Arc;
 pub(crate) use diff::run_diff;
 pub use diff::{RunCheckpoints, all_checkpoints, find_run_checkpoints, skipped_paths};
 pub(crate) use directory::{Directory, SessionEntry};
-pub(crate) use lists::{DIRECTORIES, directory_state};
+pub(crate) use lists::{DIRECTORIES, directory_state, page_size};
 pub(crate) use log_details::LogDetails;
 pub use log_details::last_words;
 pub use run_view::{run_end_reason, run_view};

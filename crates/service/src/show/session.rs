@@ -14,7 +14,6 @@ use super::directory::SessionEntry;
 use super::log_details::Details;
 use super::run_view::run_view;
 use crate::drive::live::wanted;
-use crate::drive::provider::agent_name;
 use crate::drive::provider::known_agent;
 use crate::drive::worker::AgentSighting;
 use crate::error::damaged_log;
@@ -131,7 +130,7 @@ pub fn session_view(
         title: state.title.clone(),
         working_dir: state.working_dir.clone(),
         key: state.key.clone(),
-        agent: agent_name(&state.provider),
+        agent: state.provider.name(),
         model: state.provider.model.clone(),
         mode: wanted(state).mode,
         known_agent: known_agent(&state.provider).map(|known| known.id.to_owned()),

@@ -8,7 +8,6 @@ use serde_json::Value;
 
 use super::timestamp;
 use crate::drive::live::wanted;
-use crate::drive::provider::agent_name;
 use crate::error::{chain, snapshot_code};
 use crate::show::run_view;
 
@@ -63,7 +62,7 @@ pub fn snapshot_detail(file: &SnapshotFile, snapshot: &KeptSnapshot) -> Snapshot
         tree: snapshot.tree,
         title: state.title.clone(),
         working_dir: state.working_dir.clone(),
-        agent: agent_name(&state.provider),
+        agent: state.provider.name(),
         model: state.provider.model.clone(),
         mode: wanted(state).mode,
         cursor: state.agent.as_ref().and_then(|agent| agent.cursor.clone()),

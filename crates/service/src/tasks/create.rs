@@ -37,7 +37,7 @@ impl Tasks {
             return Ok(made);
         }
         let now = millis(self.views.workers.records.now());
-        let ids = new.iter().map(|_| Ok(TaskId::mint(now, random()?))).collect::<Result<Vec<_>>>()?;
+        let ids = in_order(now, random()?, new.len());
         let names = references(new, &ids)?;
         let mut records = Vec::with_capacity(new.len());
         let mut waits = Vec::with_capacity(new.len());
@@ -167,6 +167,13 @@ impl Tasks {
     }
 }
 
+/// Makes ids whose order is that of the request: of tasks that were asked for at the same time the first has its turn first.
+fn in_order(millis: u64, random: u128, count: usize) -> Vec<TaskId> {
+    // An id has room for 80 random bits; one is left for counting.
+    let first = random & ((1 << 79) - 1);
+    (0..count as u128).map(|index| TaskId::mint(millis, first + index)).collect()
+}
+
 /// Refuses what makes no sense.
 fn check(new: &NewTask) -> Result<()> {
     let wrong = |message: &str| Err(ServiceError::new(Code::InvalidTask, message));
@@ -204,12 +211,12 @@ fn references<'a>(new: &'a [NewTask], ids: &[TaskId]) -> Result<HashMap<&'a str,
 }
 
 fn item_name(index: usize, task: &NewTask) -> String {
-    task.reference.clone().unwrap_or_else(|| format!("item {index}"))
+    task.reference.clone().unwrap_or_else(|| format!("tasks[{index}]"))
 }
 
 /// Says in which item of a request something is wrong.
 fn in_item(index: usize, mut error: ServiceError) -> ServiceError {
-    error.message = format!("item {index}: {}", error.message);
+    error.message = format!("tasks[{index}]: {}", error.message);
     error
 }
 
@@ -228,5 +235,19 @@ impl Key {
     fn reused(&self) -> ServiceError {
         let message = format!("the key {:?} was used for another request", self.key);
         ServiceError::new(Code::KeyReused, message).hint(Hint::UseNewKey)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tasks_of_one_request_are_in_its_order() {
+        for random in [0, u128::MAX, 12_345] {
+            let ids = in_order(1_771_668_000_000, random, 10_000);
+            assert!(ids.is_sorted_by(|one, next| one < next));
+            assert!(*ids.last().expect("many") < TaskId::mint(1_771_668_000_001, 0));
+        }
     }
 }

@@ -6,6 +6,7 @@ mod change;
 mod create;
 mod follow;
 mod history;
+mod list;
 mod real_directories;
 mod scheduling;
 mod show;
@@ -28,6 +29,7 @@ use crate::drive::environment::Env;
 use crate::error::{Result, ServiceError, damaged_log};
 use crate::lock::{NamedLocks, locked};
 use crate::show::Views;
+use crate::task_database::{DatabaseChoice, TaskDatabase};
 
 /// How tasks are scheduled, as the daemon is configured.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -38,12 +40,18 @@ pub struct TaskSettings {
     pub agents: BTreeMap<String, usize>,
     /// With one label.
     pub labels: BTreeMap<String, usize>,
+    /// Which database they are written to, for questions.
+    pub database: DatabaseChoice,
 }
 
 impl TaskSettings {
-    fn limits(self) -> Limits {
+    fn limits(&self) -> Limits {
         let processors = std::thread::available_parallelism().map_or(1, usize::from);
-        Limits { total: self.limit.unwrap_or(processors.max(2)), agents: self.agents, labels: self.labels }
+        Limits {
+            total: self.limit.unwrap_or(processors.max(2)),
+            agents: self.agents.clone(),
+            labels: self.labels.clone(),
+        }
     }
 }
 
@@ -52,6 +60,8 @@ pub(crate) struct Tasks {
     store: Arc<Store>,
     views: Arc<Views>,
     limits: Limits,
+    /// Where questions about tasks are answered that have ended.
+    database: Arc<TaskDatabase>,
     /// What callers brought for agents of tasks that have not begun: in memory only.
     brought: Mutex<HashMap<TaskId, Env>>,
     real: RealDirectories,
@@ -65,13 +75,15 @@ impl Tasks {
     pub(crate) fn new(
         store: Arc<Store>,
         views: Arc<Views>,
-        settings: TaskSettings,
+        settings: &TaskSettings,
+        database: Arc<TaskDatabase>,
         wake: Arc<Wake>,
     ) -> Tasks {
         Tasks {
             store,
             views,
             limits: settings.limits(),
+            database,
             brought: Mutex::default(),
             real: RealDirectories::default(),
             wake,

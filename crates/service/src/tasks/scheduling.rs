@@ -13,7 +13,6 @@ use rekindle_domain::time::Timestamp;
 use rekindle_wire::code::Code;
 
 use super::{Tasks, Wake};
-use crate::drive::provider::agent_name;
 use crate::error::{Result, chain};
 use crate::show::SessionEntry;
 
@@ -29,6 +28,7 @@ const CACHED_EVERY: u64 = 2_000;
 impl Tasks {
     /// Begins to do what is due, until the tasks are gone; returns at once.
     pub(crate) fn begin_thread(self: &Arc<Tasks>) -> std::io::Result<()> {
+        self.database.begin_thread()?;
         let (weak, wake) = (Arc::downgrade(self), self.wake.clone());
         std::thread::Builder::new().name("tasks".into()).spawn(move || run(&weak, &wake)).map(drop)
     }
@@ -36,6 +36,7 @@ impl Tasks {
     /// Leaves: what has not ended is written, so that the next start is short.
     pub(crate) fn leave(&self) {
         self.wake.stop();
+        self.database.leave();
         if let Err(error) = self.store.cache_tasks() {
             tracing::warn!("what has not ended of the tasks was not written: {}", chain(&error));
         }
@@ -166,7 +167,7 @@ impl Tasks {
             .filter(|task| task.status == TaskStatus::Pending)
             .map(|task| SeenTask {
                 directory: self.real.of(&task.spec.working_dir),
-                agent: agent_name(&task.spec.provider),
+                agent: task.spec.provider.name(),
                 missing: match task.spec.env_names.is_empty() {
                     true => Vec::new(),
                     false => {
@@ -183,7 +184,7 @@ impl Tasks {
             .filter_map(|entry| {
                 let run = entry.state.open_run()?;
                 let task = run.task_id.and_then(|id| state.get(id)).cloned();
-                let agent = agent_name(&entry.state.provider);
+                let agent = entry.state.provider.name();
                 let directory = self.real.of(&entry.state.working_dir);
                 Some((OpenRunOf { id: run.run_id, task, agent }, directory))
             })

@@ -10,7 +10,7 @@ use rekindle_wire::view::{TaskList, TaskProgress, TaskView};
 
 use super::Tasks;
 use super::change::unknown;
-use crate::drive::provider::agent_name;
+use super::list::row_view;
 use crate::error::Result;
 
 impl Tasks {
@@ -20,6 +20,11 @@ impl Tasks {
         if let Some(task) = state.get(id) {
             let waits = self.waits(&state);
             return Ok(self.view_open(task, &waits));
+        }
+        // The database knows where it is; without one the log is read.
+        let rows = self.database.tasks(vec![id]).unwrap_or_default();
+        if let Some(row) = rows.into_iter().next() {
+            return Ok(row_view(row));
         }
         let found = self.history(id)?.ok_or_else(|| unknown(id))?;
         let status = found.standing.status;
@@ -95,7 +100,7 @@ fn view(task: &Task) -> TaskView {
         parent_id: spec.parent_id,
         title: spec.title.clone(),
         working_dir: spec.working_dir.clone(),
-        agent: agent_name(&spec.provider),
+        agent: spec.provider.name(),
         status: task.status,
         reason: task.reason.clone(),
         attempt: task.attempt,

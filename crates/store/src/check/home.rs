@@ -31,6 +31,10 @@ const KNOWN: &[&str] = &[
     "epoch",
     "exports",
     "logs",
+    "tasks",
+    "tasks.db",
+    "tasks.db-shm",
+    "tasks.db-wal",
     "wal",
     "sessions",
     "holders",
@@ -124,7 +128,9 @@ fn lock(disk: &dyn Disk, layout: &Layout, holding: Holding, findings: &mut Findi
 }
 
 fn check_names(disk: &dyn Disk, layout: &Layout, findings: &mut Findings) {
-    for directory in layout.directories().into_iter().skip(1) {
+    // One of an earlier version has no tasks yet.
+    let needed = layout.directories().into_iter().skip(1).filter(|directory| *directory != layout.tasks());
+    for directory in needed {
         if matches!(if_exists(disk.stat(&directory)), Ok(None)) {
             let what = "One of the home's directories is missing.";
             let remedy = "If it was not you who removed it, restore it from a backup; the next start makes an empty one.";

@@ -1,7 +1,7 @@
 //! Looking for everything that may be wrong with a home: the library behind `rekindle doctor`.
 //!
 //! Reads only, logs record by record, and one bad file never stops the rest (I10). `code` is the table of
-//! what can be found; `home`, `wal`, `sessions` (many), `session` (one), `caches`, `kept`, `crashes`, `blobs` and `packs`
+//! what can be found; `home`, `wal`, `sessions` (many), `session` (one), `caches`, `kept`, `tasks`, `crashes`, `blobs` and `packs`
 //! look, each at its part of the home.
 
 mod blobs;
@@ -15,6 +15,7 @@ mod kept_snapshots;
 mod packs;
 mod session;
 mod sessions;
+mod tasks;
 mod wal;
 
 use std::collections::{BTreeMap, HashMap};
@@ -152,6 +153,7 @@ pub fn check(
     };
     let blob_usage = blobs::BlobUsage::new(&view, &mut findings);
     let mut counts = sessions::check(&view, &blob_usage, &mut findings, watcher);
+    tasks::check(&view, &mut findings);
     crashes::check(&view, &mut findings);
     counts.blobs = blobs::check(&view, &blob_usage, &mut findings, watcher);
     let (findings, kinds) = findings.finish();

@@ -41,13 +41,13 @@ pub(crate) fn spec(n: u64) -> TaskSpec {
         options: Options::default(),
         env_names: vec!["KEY".into()],
         priority: (n % 7) as i8 - 3,
-        not_before: (n % 4 == 0).then(|| at(60)),
+        not_before: (n.is_multiple_of(4)).then(|| at(60)),
         deadline_at: None,
         max_attempts: 3,
-        repeatable: n % 2 == 0,
+        repeatable: n.is_multiple_of(2),
         shared: false,
         budget: None,
-        labels: if n % 3 == 0 { vec!["ci".into(), "a_b%".into()] } else { Vec::new() },
+        labels: if n.is_multiple_of(3) { vec!["ci".into(), "a_b%".into()] } else { Vec::new() },
         after: if n % 6 == 5 {
             vec![Dependency { task_id: id(n - 1), condition: DependencyCondition::Ended }]
         } else {

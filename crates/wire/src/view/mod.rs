@@ -28,5 +28,7 @@ pub use snapshot::{
     RestoreWarning, RestoredSession, SnapshotDetail, SnapshotList, SnapshotProblem, SnapshotReason,
     SnapshotView,
 };
-pub use task::{TaskList, TaskProgress, TaskView, TasksMade};
+pub use task::{
+    DayView, TaskList, TaskProgress, TaskStatsView, TaskView, TasksMade, TransitionList, TransitionView,
+};
 pub use wait::{WaitKind, WaitList, WaitState, WaitView};

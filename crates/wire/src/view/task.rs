@@ -1,5 +1,7 @@
 //! Views of tasks.
 
+use std::collections::BTreeMap;
+
 use rekindle_domain::event::{Budget, Dependency, TaskKind, TaskStatus};
 use rekindle_domain::id::{RunId, SessionId, TaskId};
 use rekindle_domain::session::UsageShown;
@@ -89,6 +91,59 @@ pub struct TaskList {
     /// What to ask for the next page with, if there is one.
     #[serde(default)]
     pub next: Option<String>,
+}
+
+/// A transition in the history of a task.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "TaskTransition")]
+pub struct TransitionView {
+    /// Its number, from 1 without a gap.
+    pub n: u32,
+    /// Where the task stood.
+    pub from: Option<TaskStatus>,
+    /// Where it stands.
+    pub to: TaskStatus,
+    /// Why.
+    pub reason: Option<String>,
+    /// Who: `user:…`, `token:…`, `scheduler`, `recovery`, `agent`, `budget` or `dependency`.
+    pub actor: String,
+    /// When.
+    pub at: Timestamp,
+    /// What else is known of it.
+    pub metadata: Option<serde_json::Value>,
+}
+
+/// The history of a task.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+pub struct TransitionList {
+    /// What happened to it, in order.
+    pub transitions: Vec<TransitionView>,
+}
+
+/// How tasks stand.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "TaskStats")]
+pub struct TaskStatsView {
+    /// As of when; at most two seconds ago.
+    pub as_of: Timestamp,
+    /// How many there are, by where they stand.
+    pub statuses: BTreeMap<TaskStatus, u64>,
+    /// The same for each agent.
+    pub agents: BTreeMap<String, BTreeMap<TaskStatus, u64>>,
+    /// What came of those that ended in the last 24 hours.
+    pub day: DayView,
+}
+
+/// What came of tasks in the last 24 hours.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "TaskDay")]
+pub struct DayView {
+    /// How many ended, by how.
+    pub ended: BTreeMap<TaskStatus, u64>,
+    /// How long those took that ran, in milliseconds: half of them less than this.
+    pub median_ms: Option<u64>,
+    /// Nine of ten of them less than this.
+    pub p90_ms: Option<u64>,
 }
 
 /// What was made of a request for tasks: the one, or all of several.

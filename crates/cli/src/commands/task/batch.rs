@@ -4,7 +4,8 @@ use std::io::Read;
 use std::path::Path;
 
 use rekindle_client::Failure;
-use rekindle_wire::request::NewTask;
+use rekindle_wire::request::{Content, NewTask};
+use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use super::markdown::unchecked_items;
@@ -13,10 +14,10 @@ use super::markdown::unchecked_items;
 const MAX_FILE: u64 = 60 << 20;
 
 /// An item of a file.
-#[derive(Debug, PartialEq)]
+#[derive(Debug)]
 pub(super) enum Item {
-    /// A JSON object, and its line.
-    Json(usize, Map<String, Value>),
+    /// A JSON object, its line, and what it asks, as it is written.
+    Json(usize, Map<String, Value>, Content),
     /// What to ask.
     Prompt(String),
 }
@@ -26,16 +27,15 @@ impl Item {
     pub(super) fn task(&self, usual: &impl Fn(&str) -> NewTask) -> Result<NewTask, Failure> {
         match self {
             Item::Prompt(prompt) => Ok(usual(prompt)),
-            Item::Json(line, fields) => {
-                let bad = |why: String| Failure::usage("bad_task", format!("line {line}: {why}"));
-                let prompt = fields.get("prompt").ok_or_else(|| bad("it has no prompt".into()))?;
-                let task = usual(prompt.as_str().unwrap_or_default());
-                let mut whole = serde_json::to_value(task).map_err(|error| bad(error.to_string()))?;
+            Item::Json(line, fields, prompt) => {
+                let bad = |error: serde_json::Error| bad_line(*line, &error);
+                let mut whole = serde_json::to_value(usual("")).map_err(bad)?;
                 if let Some(whole) = whole.as_object_mut() {
                     whole.extend(fields.iter().map(|(name, value)| (name.clone(), value.clone())));
                 }
                 // Read from its text: what is passed on as it is cannot be read from anything else.
-                serde_json::from_str(&whole.to_string()).map_err(|error| bad(error.to_string()))
+                let task: NewTask = serde_json::from_str(&whole.to_string()).map_err(bad)?;
+                Ok(NewTask { prompt: prompt.clone(), ..task })
             }
         }
     }
@@ -76,18 +76,25 @@ fn items(text: &str) -> Result<Vec<Item>, Failure> {
     let lines = text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty());
     lines
         .map(|(index, line)| {
-            let read = serde_json::from_str::<Map<String, Value>>(line);
-            let number = index + 1;
-            read.map(|fields| Item::Json(number, fields)).map_err(|error| {
-                Failure::usage("bad_task", format!("line {number} is no JSON object: {error}"))
-            })
+            #[derive(Deserialize)]
+            struct Asks {
+                prompt: Content,
+            }
+            let bad = |error: serde_json::Error| bad_line(index + 1, &error);
+            let fields: Map<String, Value> = serde_json::from_str(line).map_err(bad)?;
+            let Asks { prompt } = serde_json::from_str(line).map_err(bad)?;
+            Ok(Item::Json(index + 1, fields, prompt))
         })
         .collect()
 }
 
+fn bad_line(line: usize, error: &serde_json::Error) -> Failure {
+    Failure::usage("bad_task", format!("line {line} is no task: {error}"))
+}
+
 #[cfg(test)]
 mod tests {
-    use rekindle_wire::request::{AgentChoice, Content};
+    use rekindle_wire::request::AgentChoice;
 
     use super::*;
 
@@ -123,7 +130,9 @@ mod tests {
 
     #[test]
     fn markdown_has_a_task_in_each_open_item() {
-        let prompts = items("# To do\n- [ ] one\n- [x] done\n* [ ] two\n").expect("items");
-        assert_eq!(prompts, [Item::Prompt("one".into()), Item::Prompt("two".into())]);
+        let items = items("# To do\n- [ ] one\n- [x] done\n* [ ] two\n").expect("items");
+        let tasks: Vec<NewTask> = items.iter().map(|item| item.task(&usual).expect("a task")).collect();
+        let prompts: Vec<&str> = tasks.iter().map(|task| task.prompt.0.get()).collect();
+        assert_eq!(prompts, [r#""one""#, r#""two""#]);
     }
 }

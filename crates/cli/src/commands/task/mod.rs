@@ -3,9 +3,11 @@
 mod add;
 mod batch;
 mod change;
+mod history;
 mod list;
 mod markdown;
 mod show;
+mod stats;
 mod table;
 mod task_arg;
 
@@ -23,7 +25,9 @@ use super::Context;
   rekindle task add -f todo.md                         # one task for each `- [ ]` in it
   rekindle task add \"now the docs\" --after 01khz0p6r8
   rekindle task ls
+  rekindle task ls --status failed
   rekindle task show 01khz0p6r8
+  rekindle task history 01khz0p6r8                     # what happened to it, by whom and why
   rekindle task cancel 01khz0p6r8
   rekindle task retry 01khz0p6r8 --fresh
 
@@ -31,7 +35,9 @@ In config.toml:
   [tasks]
   limit = 4                # at once [default: as many as processors, two at least]
   agents = { claude = 2 }  # with one agent
-  labels = { ci = 1 }      # with one label")]
+  labels = { ci = 1 }      # with one label
+  path = \"/data/tasks.db\"  # SQLite, for questions [default: tasks.db in the home]
+  url = \"env:TASKS_URL\"    # or Postgres: a postgres:// address, or the variable that has it")]
 pub(crate) struct Args {
     #[command(subcommand)]
     command: Command,
@@ -42,9 +48,11 @@ enum Command {
     Add(Box<add::Args>),
     Ls(list::Args),
     Show(show::Args),
+    History(history::Args),
     Cancel(change::CancelArgs),
     Retry(change::RetryArgs),
     Priority(change::PriorityArgs),
+    Stats(stats::Args),
 }
 
 pub(super) fn run(context: &Context, args: Args) -> Result<Exit, Failure> {
@@ -52,6 +60,8 @@ pub(super) fn run(context: &Context, args: Args) -> Result<Exit, Failure> {
         Command::Add(args) => add::run(context, *args),
         Command::Ls(args) => list::run(context, &args),
         Command::Show(args) => show::run(context, &args),
+        Command::History(args) => history::run(context, &args),
+        Command::Stats(args) => stats::run(context, &args),
         Command::Cancel(args) => change::cancel(context, &args),
         Command::Retry(args) => change::retry(context, &args),
         Command::Priority(args) => change::set_priority(context, &args),

@@ -63,7 +63,7 @@ pub(super) fn write_task(out: &mut dyn Write, task: &TaskView) -> Result<(), Fai
         line("after", format!("{} is {}", after.task_id, after.condition.as_str()))?;
     }
     if let Some(session) = task.session_id {
-        line("session", format!("{}", ours(format_args!("attach {session}"))))?;
+        line("session", ours(format_args!("attach {session}")).to_string())?;
     }
     Ok(())
 }

@@ -1,0 +1,133 @@
+//! Catching up: the records behind the cursor become rows, in batches, each with the cursor that it brings the database to.
+
+use std::collections::{BTreeSet, HashMap, HashSet};
+use std::io;
+
+use rekindle_domain::event::Event;
+use rekindle_domain::id::{StreamId, TaskId};
+use rekindle_domain::line::Line;
+use rekindle_domain::task::transition::task_of;
+use rekindle_domain::time::Timestamp;
+use rekindle_store::log::{Cursor as LogCursor, LogReader};
+use rekindle_taskdb::project::{Owner, project};
+use rekindle_taskdb::{Batch, Cursor, DbError, TaskDb, TaskRow};
+
+use super::Tools;
+
+/// Records of one batch.
+const AT_ONCE: usize = 1_000;
+
+/// Why the database could not be brought up to date.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum CatchUpError {
+    /// The database.
+    #[error(transparent)]
+    Database(#[from] DbError),
+    /// The log of the tasks.
+    #[error("the log of the tasks cannot be read")]
+    Log(#[source] io::Error),
+}
+
+/// Brings the database up to date with the stream; what it has of another history is forgotten first.
+pub(super) fn catch_up(tools: &Tools, db: &mut TaskDb) -> Result<(), CatchUpError> {
+    let stream = StreamId::tasks();
+    let reader = match tools.store.tasks_reader() {
+        Ok(reader) => Some(reader),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+        Err(error) => return Err(CatchUpError::Log(error)),
+    };
+    let known = db.cursor(&tools.owner.home_id, stream.as_str())?;
+    let from = match (&reader, known) {
+        (_, None) => LogCursor::START,
+        (Some(reader), Some(known)) => match behind(reader, &known).map_err(CatchUpError::Log)? {
+            Some(cursor) => cursor,
+            None => {
+                tracing::warn!(
+                    "the database of tasks is of another history than the log, and is written anew"
+                );
+                db.forget(&tools.owner.home_id)?;
+                LogCursor::START
+            }
+        },
+        (None, Some(_)) => {
+            db.forget(&tools.owner.home_id)?;
+            LogCursor::START
+        }
+    };
+    let Some(reader) = reader else { return Ok(()) };
+    let mut lines = reader.forward(from);
+    loop {
+        let mut texts: Vec<Vec<u8>> = Vec::with_capacity(AT_ONCE);
+        while texts.len() < AT_ONCE
+            && let Some(raw) = lines.next().map_err(CatchUpError::Log)?
+            // The end of a log that is being written may be half a line.
+            && raw.whole
+        {
+            texts.push(raw.bytes.to_vec());
+        }
+        match batch(&tools.owner, db, &texts)? {
+            Some(batch) => db.write(&batch)?,
+            None => return Ok(()),
+        }
+    }
+}
+
+/// Returns the place behind a record, if the log has it as the database does.
+fn behind(reader: &LogReader, known: &Cursor) -> io::Result<Option<LogCursor>> {
+    if known.seq == 0 {
+        return Ok(Some(LogCursor::START));
+    }
+    let Some(cursor) = reader.find(known.seq)? else { return Ok(None) };
+    let mut lines = reader.forward(cursor);
+    let Some(raw) = lines.next()? else { return Ok(None) };
+    let line = Line::parse(raw.bytes).ok();
+    let is_same = line.is_some_and(|line| line.seq == known.seq && hash(&line) == known.h);
+    Ok(is_same.then_some(raw.end))
+}
+
+fn hash(line: &Line<'_>) -> String {
+    line.hash.map(|hash| hash.to_string()).unwrap_or_default()
+}
+
+/// Makes one batch of some lines of the log; none if there is nothing in them.
+fn batch(owner: &Owner, db: &mut TaskDb, texts: &[Vec<u8>]) -> Result<Option<Batch>, DbError> {
+    let lines: Vec<Line<'_>> = texts.iter().map_while(|text| Line::parse(text).ok()).collect();
+    let Some(last) = lines.last() else { return Ok(None) };
+    let cursor = Cursor { seq: last.seq, h: hash(last) };
+    // What this version does not know is passed over, as by the fold.
+    let records: Vec<(TaskId, Timestamp, Event<'_>)> = lines
+        .iter()
+        .filter_map(|line| {
+            let event = line.event().ok()?;
+            Some((task_of(&event)?, line.time(), event))
+        })
+        .collect();
+    let is_new = |event: &Event<'_>| matches!(event, Event::TaskCreated(_));
+    let new: HashSet<TaskId> =
+        records.iter().filter(|(_, _, event)| is_new(event)).map(|(task, ..)| *task).collect();
+    let old: BTreeSet<TaskId> =
+        records.iter().map(|(task, ..)| *task).filter(|task| !new.contains(task)).collect();
+    let old: Vec<TaskId> = old.into_iter().collect();
+    let before: HashMap<TaskId, TaskRow> =
+        db.tasks(&old)?.into_iter().map(|row| (row.task_id, row)).collect();
+    let mut rows = before.clone();
+    let mut transitions = Vec::with_capacity(records.len());
+    for (task, at, event) in &records {
+        if let Some((row, line)) = project(owner, *task, rows.get(task), event, *at) {
+            rows.insert(*task, row);
+            transitions.push(line);
+        }
+    }
+    let tasks: Vec<TaskRow> =
+        rows.into_values().filter(|row| before.get(&row.task_id) != Some(row)).collect();
+    let left = tasks.iter().filter_map(|row| before.get(&row.task_id));
+    Ok(Some(Batch {
+        home_id: owner.home_id.clone(),
+        stream: StreamId::tasks().to_string(),
+        left: left.map(|row| (row.agent_name.clone(), row.status)).collect(),
+        entered: tasks.iter().map(|row| (row.agent_name.clone(), row.status)).collect(),
+        tasks,
+        transitions,
+        cursor,
+    }))
+}

@@ -1,0 +1,129 @@
+//! The database of tasks, for questions: a thread that brings it up to date with the stream of tasks and answers what is asked of it.
+//! Nothing ever begins because of a row: while the database cannot be reached tasks go on, and only questions are refused.
+
+mod catch_up;
+mod connect;
+mod thread;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync_channel};
+use std::time::Duration;
+
+use rekindle_domain::id::TaskId;
+use rekindle_domain::time::Clock;
+use rekindle_store::Store;
+use rekindle_taskdb::project::Owner;
+use rekindle_taskdb::{TaskPage, TaskQuery, TaskRow, TaskStats, TransitionRow};
+use rekindle_wire::code::Code;
+
+pub use self::connect::DatabaseChoice;
+use crate::error::{Result, ServiceError};
+
+/// Questions that wait for their answer at once.
+const MOST_WAITING: usize = 256;
+
+/// How long an answer is waited for.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// What is asked of the thread.
+enum Ask {
+    /// The stream has grown.
+    Grown,
+    List(TaskQuery, SyncSender<Answer<TaskPage>>),
+    Tasks(Vec<TaskId>, SyncSender<Answer<Vec<TaskRow>>>),
+    Transitions(TaskId, SyncSender<Answer<Vec<TransitionRow>>>),
+    Stats(SyncSender<Answer<(TaskStats, rekindle_domain::time::Timestamp)>>),
+    /// Nobody needs it any more.
+    Leave,
+}
+
+/// An answer, or why there is none.
+type Answer<T> = std::result::Result<T, String>;
+
+/// What the thread works with.
+struct Tools {
+    store: Arc<Store>,
+    owner: Owner,
+    choice: DatabaseChoice,
+    clock: Arc<dyn Clock>,
+}
+
+/// The database of tasks.
+pub(crate) struct TaskDatabase {
+    ask: SyncSender<Ask>,
+    /// What the thread takes over when it begins.
+    waiting: std::sync::Mutex<Option<(Receiver<Ask>, Tools)>>,
+}
+
+impl TaskDatabase {
+    /// Makes ready to open a database. Nothing is opened yet.
+    pub(crate) fn new(store: Arc<Store>, choice: DatabaseChoice, clock: Arc<dyn Clock>) -> TaskDatabase {
+        let (ask, asked) = sync_channel(MOST_WAITING);
+        let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
+        let owner = Owner { home_id: store.home_id().to_string(), host };
+        let tools = Tools { store, owner, choice, clock };
+        TaskDatabase { ask, waiting: std::sync::Mutex::new(Some((asked, tools))) }
+    }
+
+    /// Begins to bring the database up to date; returns at once.
+    pub(crate) fn begin_thread(&self) -> std::io::Result<()> {
+        let Some((asked, tools)) = crate::lock::locked(&self.waiting).take() else { return Ok(()) };
+        let name = "tasks-db".to_owned();
+        std::thread::Builder::new().name(name).spawn(move || thread::run(&asked, &tools)).map(drop)
+    }
+
+    /// The stream of tasks has grown. Must not block: one that is told already needs not be told again.
+    pub(crate) fn grown(&self) {
+        let _ = self.ask.try_send(Ask::Grown);
+    }
+
+    /// Has the thread leave, with everything written that it knows of.
+    pub(crate) fn leave(&self) {
+        let _ = self.ask.try_send(Ask::Leave);
+    }
+
+    /// Returns a page of tasks.
+    pub(crate) fn list(&self, query: TaskQuery) -> Result<TaskPage> {
+        self.ask(|reply| Ask::List(query, reply))
+    }
+
+    /// Returns the rows of some tasks.
+    pub(crate) fn tasks(&self, ids: Vec<TaskId>) -> Result<Vec<TaskRow>> {
+        self.ask(|reply| Ask::Tasks(ids, reply))
+    }
+
+    /// Returns the history of a task.
+    pub(crate) fn transitions(&self, task: TaskId) -> Result<Vec<TransitionRow>> {
+        self.ask(|reply| Ask::Transitions(task, reply))
+    }
+
+    /// Returns the statistics of this home, and as of when.
+    pub(crate) fn stats(&self) -> Result<(TaskStats, rekindle_domain::time::Timestamp)> {
+        self.ask(Ask::Stats)
+    }
+
+    fn ask<T>(&self, ask: impl FnOnce(SyncSender<Answer<T>>) -> Ask) -> Result<T> {
+        let (reply, answer) = sync_channel(1);
+        match self.ask.try_send(ask(reply)) {
+            Ok(()) => {}
+            Err(TrySendError::Full(_)) => return Err(unavailable("too many questions wait for it")),
+            Err(TrySendError::Disconnected(_)) => return Err(unavailable("the daemon is leaving")),
+        }
+        match answer.recv_timeout(PATIENCE) {
+            Ok(Ok(answer)) => Ok(answer),
+            Ok(Err(why)) => Err(unavailable(&why)),
+            Err(RecvTimeoutError::Timeout) => Err(unavailable("it does not answer")),
+            Err(RecvTimeoutError::Disconnected) => Err(unavailable("the daemon is leaving")),
+        }
+    }
+}
+
+fn unavailable(why: &str) -> ServiceError {
+    ServiceError::new(Code::TasksDbUnavailable, format!("the database of tasks cannot be asked: {why}"))
+}
+
+/// Where the database of tasks of a home is, if nobody says otherwise.
+pub(crate) fn usual_place(home: &std::path::Path) -> PathBuf {
+    rekindle_store::layout::Layout::new(home).tasks_database()
+}
