@@ -135,6 +135,12 @@ impl Lab {
         command
     }
 
+    /// Has the next daemon read this as the section `[tasks]` of its configuration.
+    pub(crate) fn configure_tasks(&self, section: &str) {
+        let config = format!("[persistence]\nenabled = false\n[tasks]\n{section}");
+        std::fs::write(self.path(CONFIG), config).expect("a file");
+    }
+
     /// Has daemons from now on take snapshots by themselves, as they usually do, or as a section of the configuration says.
     pub(crate) fn take_snapshots(&self, section: &str) {
         std::fs::write(self.path(CONFIG), format!("[persistence]\n{section}")).expect("a file");
