@@ -138,7 +138,7 @@ mod tests {
                 "cargo clippy --workspace --all-targets --locked -- -D warnings",
                 "cargo xtask house",
                 "cargo build --workspace --locked",
-                "apt-get install curl python3-venv",
+                "apt-get install curl python3-venv postgresql",
                 &format!("cargo nextest run --workspace --locked --test-threads {}", 2 * cores()),
                 "cargo test --doc --workspace --locked",
                 "RUSTDOCFLAGS='-D warnings' cargo doc --workspace --no-deps --locked",

@@ -28,11 +28,18 @@ pub(crate) const PYTHON: Tool = Tool {
     package: "python3-venv",
 };
 
+/// Is a database of tasks, each test's own.
+const POSTGRES: Tool = Tool {
+    purpose: "is the database that tasks are written to in tests",
+    probe: &["sh", "-c", "command -v initdb || ls /usr/lib/postgresql/*/bin/initdb"],
+    package: "postgresql",
+};
+
 /// All of them.
-pub(crate) const ALL: [Tool; 2] = [CURL, PYTHON];
+pub(crate) const ALL: [Tool; 3] = [CURL, PYTHON, POSTGRES];
 
 /// How a person gets them all.
-pub(crate) const INSTALL: &str = "apt-get install curl python3-venv";
+pub(crate) const INSTALL: &str = "apt-get install curl python3-venv postgresql";
 
 impl Tool {
     fn is_there(&self) -> bool {

@@ -16,9 +16,11 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("store", &["domain"]),
     // Beside the store, not above it: a capture hands its objects to whoever keeps them.
     ("workspace", &["domain"]),
+    // Beside the store too: rows are made from records, and nothing is made from rows.
+    ("taskdb", &["domain"]),
     // Shapes that whoever serves and whoever calls share: nothing that does anything.
     ("wire", &["domain"]),
-    ("service", &["agent", "domain", "holder", "store", "wire", "workspace"]),
+    ("service", &["agent", "domain", "holder", "store", "taskdb", "wire", "workspace"]),
     ("server", &["agent", "domain", "service", "wire"]),
     // The other side of the server: it finds, starts and asks a daemon, and must not know how one works.
     ("client", &["domain", "holder", "store", "terminal", "wire"]),

@@ -30,7 +30,7 @@ const PATIENCE: Duration = Duration::from_secs(30);
 enum Ask {
     /// The stream has grown.
     Grown,
-    List(TaskQuery, SyncSender<Answer<TaskPage>>),
+    List(Box<TaskQuery>, SyncSender<Answer<TaskPage>>),
     Tasks(Vec<TaskId>, SyncSender<Answer<Vec<TaskRow>>>),
     Transitions(TaskId, SyncSender<Answer<Vec<TransitionRow>>>),
     Stats(SyncSender<Answer<(TaskStats, rekindle_domain::time::Timestamp)>>),
@@ -85,7 +85,7 @@ impl TaskDatabase {
 
     /// Returns a page of tasks.
     pub(crate) fn list(&self, query: TaskQuery) -> Result<TaskPage> {
-        self.ask(|reply| Ask::List(query, reply))
+        self.ask(|reply| Ask::List(Box::new(query), reply))
     }
 
     /// Returns the rows of some tasks.
