@@ -38,25 +38,37 @@ def is_valid(case):
 def before_call(context, case, kwargs):
     body = case.body
     if isinstance(body, dict):
-        if isinstance(body.get("agent"), dict) and isinstance(body["agent"].get("command"), list):
-            # One that makes no sense stays so: an empty command, or one of numbers.
-            command = body["agent"]["command"]
-            if command and all(isinstance(word, str) for word in command) and command[0]:
-                body["agent"]["command"] = AGENT
-            elif not (command and isinstance(command[0], str) and not command[0]):
-                body["agent"]["command"] = [word for word in command if not isinstance(word, str)]
-        for field in ("prompt", "content"):
-            if field in body:
-                body[field] = harmless_content(body[field])
-        if isinstance(body.get("env"), dict):
-            body["env"].pop("PATH", None)
-        # There is one directory that everybody may use.
-        if isinstance(body.get("working_dir"), str) and is_valid(case):
-            body["working_dir"] = WORK
-        # What is restored elsewhere replaces what is there.
-        for field in ("files", "force", "worktree"):
-            if body.get(field) is True and not is_valid(case):
-                body[field] = False
+        make_harmless(body, case)
+        tasks = body.get("tasks")
+        for task in tasks if isinstance(tasks, list) else []:
+            if isinstance(task, dict):
+                make_harmless(task, case)
+                # A name that two tasks have, or one that no task has, is no question of shape.
+                if is_valid(case):
+                    task.pop("after", None)
+                    task.pop("ref", None)
     # Only a list gives out cursors; what a text says does not make it one.
     if is_valid(case) and isinstance(case.query, dict):
         case.query.pop("cursor", None)
+
+
+def make_harmless(body, case):
+    if isinstance(body.get("agent"), dict) and isinstance(body["agent"].get("command"), list):
+        # One that makes no sense stays so: an empty command, or one of numbers.
+        command = body["agent"]["command"]
+        if command and all(isinstance(word, str) for word in command) and command[0]:
+            body["agent"]["command"] = AGENT
+        elif not (command and isinstance(command[0], str) and not command[0]):
+            body["agent"]["command"] = [word for word in command if not isinstance(word, str)]
+    for field in ("prompt", "content"):
+        if field in body:
+            body[field] = harmless_content(body[field])
+    if isinstance(body.get("env"), dict):
+        body["env"].pop("PATH", None)
+    # There is one directory that everybody may use.
+    if isinstance(body.get("working_dir"), str) and is_valid(case):
+        body["working_dir"] = WORK
+    # What is restored elsewhere replaces what is there.
+    for field in ("files", "force", "worktree"):
+        if body.get(field) is True and not is_valid(case):
+            body[field] = False

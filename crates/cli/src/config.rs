@@ -13,6 +13,7 @@ use serde::Deserialize;
 use crate::gc_config::GcConfig;
 use crate::persistence_config::PersistenceConfig;
 use crate::tasks_config::TasksConfig;
+use crate::waits_config::WaitsConfig;
 
 /// The settings. A key that is not known is of another version.
 #[derive(Debug, Default, PartialEq, Eq, Deserialize)]
@@ -37,9 +38,12 @@ pub(crate) struct Config {
     /// When a daemon removes what nobody needs.
     #[serde(default)]
     pub(crate) gc: GcConfig,
-    /// How many tasks run at once.
+    /// How many tasks run at once, and where they are written for questions.
     #[serde(default)]
     pub(crate) tasks: TasksConfig,
+    /// How long questions of agents wait.
+    #[serde(default)]
+    pub(crate) waits: WaitsConfig,
 }
 
 /// The section `[checkpoints]` of the configuration.

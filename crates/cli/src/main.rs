@@ -2,6 +2,7 @@
 
 mod agent_choice;
 mod bundle_progress;
+mod canvas;
 mod checkpoint_text;
 mod commands;
 mod config;
@@ -29,6 +30,7 @@ mod session_fixture;
 mod session_options;
 mod status_text;
 mod tasks_config;
+mod waits_config;
 mod workspace_failure;
 
 use std::io::Write;

@@ -45,7 +45,9 @@ impl PersistenceConfig {
 }
 
 /// Reads a length of time; none at all would be a snapshot for every record, or none that stays.
-fn length_of_time<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Duration>, D::Error> {
+pub(crate) fn length_of_time<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Option<Duration>, D::Error> {
     let text = String::deserialize(deserializer)?;
     match text.parse::<Age>().map_err(serde::de::Error::custom)? {
         Age(Duration::ZERO) => {

@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 
 use rekindle_agent::known::{by_program, seems_acp};
 use rekindle_client::{Client, Failure};
-use rekindle_domain::event::{CheckpointMode, Permissions, ResumePolicy};
+use rekindle_domain::event::{CheckpointMode, OnUncertain, Permissions, ResumePolicy};
+use rekindle_service::upkeep::Age;
 use rekindle_wire::request::{AgentChoice, NewSession};
 
 use crate::agent_choice;
@@ -44,6 +45,14 @@ pub(crate) struct SessionOptions {
     #[arg(long, value_parser = one_of::<ResumePolicy>(RESUME_POLICIES), default_value = "auto", value_name = "POLICY")]
     resume: ResumePolicy,
 
+    /// What happens to that if a tool call may or may not have had its effect
+    #[arg(long, value_parser = one_of::<OnUncertain>(ON_UNCERTAIN), default_value = "ask", value_name = "POLICY")]
+    on_uncertain: OnUncertain,
+
+    /// How long a question may wait for its answer, as in 2h [default: as the daemon is configured, else for ever]
+    #[arg(long, value_name = "TIME", value_parser = seconds)]
+    wait_timeout: Option<u64>,
+
     /// Whether the directory is captured before and after each run, so that `rekindle diff` shows what it did [default: as the
     /// daemon is configured, else auto]
     #[arg(long, value_parser = one_of::<CheckpointMode>(CHECKPOINT_MODES), value_name = "MODE")]
@@ -64,18 +73,33 @@ pub(crate) struct SessionOptions {
 }
 
 /// What is answered to requests for permission.
-const PERMISSIONS: &[(&str, &str)] =
+pub(crate) const PERMISSIONS: &[(&str, &str)] =
     &[("ask", "Someone is asked"), ("allow", "Yes, once each time"), ("deny", "No, once each time")];
 
 /// Whether a session goes on by itself.
-const RESUME_POLICIES: &[(&str, &str)] = &[
+pub(crate) const RESUME_POLICIES: &[(&str, &str)] = &[
     ("auto", "The agent's session is continued by itself, twice at most"),
     ("ask", "It is continued when someone says so: rekindle resume, or a message"),
     ("never", "It stays as it was left; a message, or rekindle resume, still goes on with it"),
 ];
 
+/// What uncertain tool calls do to that.
+pub(crate) const ON_UNCERTAIN: &[(&str, &str)] = &[
+    ("ask", "It waits until someone has looked: rekindle resume, or a message"),
+    ("continue", "It goes on, and the agent is told"),
+];
+
+/// Reads a length of time in seconds.
+pub(crate) fn seconds(text: &str) -> Result<u64, String> {
+    let Age(length) = text.parse::<Age>().map_err(|error| error.to_string())?;
+    match length.as_secs() {
+        0 => Err("a length of time above 0 is expected, as in 2h".into()),
+        seconds => Ok(seconds),
+    }
+}
+
 /// Whether the directory is captured.
-const CHECKPOINT_MODES: &[(&str, &str)] = &[
+pub(crate) const CHECKPOINT_MODES: &[(&str, &str)] = &[
     ("auto", "Unless it is a home directory, or has more than 50,000 files or 2 GiB"),
     ("on", "Always"),
     ("off", "Never"),
@@ -109,6 +133,8 @@ impl SessionOptions {
             mode: self.mode.clone(),
             permissions: self.permissions,
             resume: self.resume,
+            on_uncertain: self.on_uncertain,
+            wait_timeout_s: self.wait_timeout,
             checkpoints: self.checkpoints,
             env: environment_for(context, name.as_deref(), &self.env)?,
             umask: umask_for(context),

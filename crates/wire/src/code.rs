@@ -49,7 +49,6 @@ macro_rules! codes {
 codes! {
     AgentUnknown = "agent_unknown", 400: "no known agent has this name";
     DependencyCycle = "dependency_cycle", 400: "tasks of the request wait for each other in a circle";
-    DependencyUnknown = "dependency_unknown", 400: "there is no such task to wait for";
     InvalidAgent = "invalid_agent", 400: "the agent's profile or command makes no sense";
     InvalidAnswer = "invalid_answer", 400: "an answer is exactly one of option, option_id, text and form";
     InvalidAt = "invalid_at", 400: "the place to fork at is no run, no number of a record and no snapshot";
@@ -87,6 +86,7 @@ codes! {
     CheckpointMissing = "checkpoint_missing", 409: "the run has no checkpoint to compare, or not yet";
     Collecting = "collecting", 409: "what nobody needs is being collected already";
     CommitMissing = "commit_missing", 409: "the commit that HEAD was at is not in the repository any more";
+    DependencyUnknown = "dependency_unknown", 409: "there is no such task to wait for";
     DirectoryNotEmpty = "directory_not_empty", 409: "there is something in the directory that files are to be restored in";
     EnvMissing = "env_missing", 409: "the agent needs variables that this daemon does not have";
     GitMissing = "git_missing", 409: "there is no git that could be run";

@@ -110,7 +110,8 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<Exit, Failure> {
     let holders = context.home.join("holders");
     let highest = highest_epoch(&holders).unwrap_or_default();
     let epoch = next_epoch(&*context.disk(), &context.home, highest, || {});
-    let supervisor = Supervisor { boot_id, epoch, steady: BootClock::compare(SystemClock.now()) };
+    let supervisor =
+        Supervisor { boot_id, epoch, steady: BootClock::compare(SystemClock.now()), wait_timeout: None };
     let profile = args.profile();
     if !has_open_run(&store, session)? && args.prompt.is_none() && !has_agent(&store, session)? {
         let message = "no turn is going on, and no agent lives: begin one with --prompt".to_owned();

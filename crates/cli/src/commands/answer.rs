@@ -1,6 +1,7 @@
 //! `rekindle answer`: ends a wait with one of the agent's own options, or with words.
 
 use rekindle_client::{Exit, Failure};
+use rekindle_domain::id::WaitId;
 use rekindle_wire::request::NewAnswer;
 use rekindle_wire::view::{WaitState, WaitView};
 
@@ -29,6 +30,11 @@ pub(crate) struct Args {
     /// Answer with words
     #[arg(long, value_name = "TEXT")]
     text: Option<String>,
+
+    /// Answer by the token of the wait, as `rekindle waits --mint` shows it: nothing else is needed, from elsewhere either. The option
+    /// is named by its id or kind
+    #[arg(long, value_name = "TOKEN")]
+    token: Option<String>,
 }
 
 pub(super) fn run(context: &Context, args: &Args) -> Result<Exit, Failure> {
@@ -41,6 +47,10 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<Exit, Failure> {
         (_, Some(_)) => return Err(usage("an option and a text: one of them is enough")),
         (_, None) => return Err(usage("there are too many words")),
     };
+    if let Some(token) = &args.token {
+        let wait = wait.ok_or_else(|| usage("a token is for one wait, which is named with it"))?;
+        return answer_by_token(context, wait, option, args.text.as_deref(), token);
+    }
     let answer = |ask: &Ask| match (option, &args.text) {
         (Some(word), _) => pick(&ask.choices, word).ok_or_else(|| no_such_option(ask, word)),
         (None, text) => Ok(NewAnswer::text(text.as_deref().unwrap_or_default())),
@@ -68,13 +78,32 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<Exit, Failure> {
     context.acknowledge(&body, format_args!("answered; watch it with: {}", attach(wait.session_id)))
 }
 
+/// Answers a wait by its token alone: whoever has one may not be allowed to look at anything.
+fn answer_by_token(
+    context: &Context,
+    wait: &str,
+    option: Option<&str>,
+    text: Option<&str>,
+    token: &str,
+) -> Result<Exit, Failure> {
+    let wait: WaitId = wait.parse().map_err(|_| usage("a token comes with the whole id of its wait"))?;
+    let answer = NewAnswer {
+        option: option.map(str::to_owned),
+        text: text.map(str::to_owned),
+        token: Some(token.to_owned()),
+        ..NewAnswer::default()
+    };
+    let body = context.daemon_or_start()?.post(&format!("/api/waits/{wait}/answer"), &answer)?;
+    context.acknowledge(&body, "answered")
+}
+
 fn usage(message: &str) -> Failure {
     Failure::usage("bad_answer", message.into())
         .hint("rekindle answer [WAIT] OPTION, or rekindle answer [WAIT] --text TEXT")
 }
 
 /// Returns the wait that a name means; without a name the only one, or the only one whose agent still waits.
-fn find<'a>(name: Option<&str>, waits: &'a [WaitView]) -> Result<&'a WaitView, Failure> {
+pub(super) fn find<'a>(name: Option<&str>, waits: &'a [WaitView]) -> Result<&'a WaitView, Failure> {
     let means = |wait: &&WaitView| {
         let Some(name) = name else { return true };
         let bare = |text: &str, prefix: &str| text.strip_prefix(prefix).unwrap_or(text).to_owned();

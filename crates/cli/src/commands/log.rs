@@ -41,6 +41,12 @@ pub(crate) struct Args {
     follow: bool,
 }
 
+/// Shows a session's whole log, and goes on with what happens if asked to.
+pub(super) fn run_of(context: &Context, session: String, follow: bool) -> Result<Exit, Failure> {
+    let session = SessionArg::named(Some(session));
+    run(context, &Args { session, text: false, from: 1, last: None, follow })
+}
+
 pub(super) fn run(context: &Context, args: &Args) -> Result<Exit, Failure> {
     let live = if args.follow { Some(context.living_daemon()?) } else { context.elsewhere()? };
     if let Some(client) = live {

@@ -5,6 +5,7 @@ mod answer;
 mod attach;
 mod cancel;
 mod chaos;
+mod close;
 mod completions;
 mod demo;
 mod demo_agent;
@@ -19,6 +20,7 @@ mod late_answer;
 mod log;
 mod log_from_daemon;
 mod ps;
+mod queued;
 mod resume;
 mod rewind;
 mod rm;
@@ -26,6 +28,7 @@ mod run;
 mod send;
 mod serve;
 pub(crate) mod service;
+mod set;
 mod snapshot;
 mod status;
 mod stop;
@@ -56,6 +59,8 @@ pub(crate) enum Command {
     Rewind(rewind::Args),
     Export(export::Args),
     Cancel(cancel::Args),
+    Set(set::Args),
+    Close(close::Args),
     Rm(rm::Args),
     Log(log::Args),
     Status(status::Args),
@@ -112,6 +117,8 @@ pub(crate) fn run(shared: Shared, command: Command) -> Result<Exit, Failure> {
         Command::Rewind(args) => rewind::run(&context()?, args),
         Command::Export(args) => export::run(&here("export")?, &args),
         Command::Cancel(args) => cancel::run(&context()?, &args),
+        Command::Set(args) => set::run(&context()?, args),
+        Command::Close(args) => close::run(&context()?, &args),
         Command::Rm(args) => rm::run(&context()?, &args),
         Command::Log(args) => log::run(&context()?, &args),
         Command::Status(args) => status::run(&context()?, &args),

@@ -1,6 +1,5 @@
 //! `rekindle ps`: the sessions, what each is doing and since when. Without a daemon the home itself is read.
 
-mod canvas;
 mod session_filter;
 mod table;
 mod watch;

@@ -9,7 +9,7 @@ use rekindle_domain::event::Persistence;
 use rekindle_wire::request::{Content, NewSession};
 use rekindle_wire::view::KeyedSession;
 
-use super::Context;
+use super::{Context, queued};
 use crate::hints::attach;
 use crate::live::{Goal, watch};
 use crate::prompt_arg::prompt;
@@ -23,6 +23,7 @@ use crate::session_options::SessionOptions;
 #[command(after_help = "Examples:
   rekindle run \"fix the failing test\"
   rekindle run -f task.md --agent codex --detach
+  rekindle run --queue \"and then the documentation\"
   rekindle run --key my-project \"and now the documentation\"
   git diff | rekindle run \"review this\" -f - --permissions deny > review.md
   rekindle run \"fix it\" -- my-agent --acp
@@ -49,6 +50,10 @@ pub(crate) struct Args {
     /// Take no snapshots of the session by themselves; `rekindle snapshot create` still does
     #[arg(long)]
     no_snapshots: bool,
+
+    /// Queue it as a task, and watch it when it is its turn
+    #[arg(long, conflicts_with_all = ["key", "no_snapshots"])]
+    queue: bool,
 
     /// Do not watch: print the session's id and return
     #[arg(long, short)]
@@ -77,6 +82,9 @@ pub(super) fn run(context: &Context, args: Args) -> Result<Exit, Failure> {
         Some(client) => client,
         None => context.daemon_or_start()?,
     };
+    if args.queue {
+        return queued::run(context, client, &body, &text, args.detach);
+    }
     let body = client.post_once("/api/sessions", &body)?;
     let KeyedSession { session, message } = read(&body)?;
     // It is told once, and not into a file that nobody reads.

@@ -6,11 +6,14 @@ use rekindle_client::clock::SystemClock;
 use rekindle_client::{Exit, Failure, read};
 use rekindle_domain::time::Clock;
 use rekindle_terminal::output::{BOLD, DIM, WARN, styled, when};
-use rekindle_wire::view::{WaitState, WaitView};
+use rekindle_wire::view::{TokenShown, WaitState, WaitView};
 use serde::Serialize;
+use serde_json::json;
 use serde_json::value::{RawValue, to_raw_value};
 
 use super::Context;
+use super::answer::find;
+use crate::hints::ours;
 use crate::live::{Ask, how_to_answer};
 use crate::offline_session;
 use crate::record_text::word;
@@ -22,8 +25,13 @@ use crate::record_text::word;
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   rekindle waits
-  rekindle waits --json | jq -r '.waits[].wait_id'")]
-pub(crate) struct Args {}
+  rekindle waits --json | jq -r '.waits[].wait_id'
+  rekindle waits --mint wait_01khz0p6r8        # a token with which anybody may answer that one")]
+pub(crate) struct Args {
+    /// Mint a token for a wait: whoever has it may answer that one, once, from elsewhere too. It is shown this once
+    #[arg(long, value_name = "WAIT")]
+    mint: Option<String>,
+}
 
 /// All of them, in the shape of a page.
 #[derive(Serialize)]
@@ -32,7 +40,10 @@ struct All {
     next: Option<String>,
 }
 
-pub(super) fn run(context: &Context, _: &Args) -> Result<Exit, Failure> {
+pub(super) fn run(context: &Context, args: &Args) -> Result<Exit, Failure> {
+    if let Some(wait) = &args.mint {
+        return mint(context, wait);
+    }
     let asked = context.ask(|client| client.all("waits", &[]))?;
     let waits: Vec<Box<RawValue>> = match asked {
         Ok(waits) => waits,
@@ -41,6 +52,24 @@ pub(super) fn run(context: &Context, _: &Args) -> Result<Exit, Failure> {
     let read: Result<Vec<WaitView>, _> = waits.iter().map(|wait| read(wait.get().as_bytes())).collect();
     let list = to_raw_value(&All { waits, next: None }).map_err(|error| Failure::failed("output", error))?;
     context.print(&list, |out| write_waits(out, &read?))
+}
+
+/// Mints a token for a wait, and says how it is used.
+fn mint(context: &Context, name: &str) -> Result<Exit, Failure> {
+    let client = context.daemon_or_start()?;
+    let waits: Vec<WaitView> = client.all("waits", &[])?;
+    let wait = find(Some(name), &waits)?;
+    let body = client.post(&format!("/api/waits/{}/token", wait.wait_id), &json!({}))?;
+    let TokenShown { token, expires_at } = read(&body)?;
+    context.print(&String::from_utf8_lossy(&body).trim_end(), |out| {
+        // The token alone, so that a script can take it.
+        writeln!(out, "{token}")?;
+        anstream::eprintln!(
+            "good until {expires_at}; it is used with: {}",
+            ours(format_args!("answer {} OPTION --token TOKEN", wait.wait_id))
+        );
+        Ok(())
+    })
 }
 
 /// Reads the waits of a home that no daemon has.

@@ -73,6 +73,7 @@ pub(crate) fn run(
     let checkpoints = config.as_ref().map(checkpoint_settings).unwrap_or_default();
     let log = logging::init(config.as_ref().map_or(&LogConfig::default(), |config| &config.log));
     let persistence = config.as_ref().map(|config| config.persistence.policy()).unwrap_or_default();
+    let waits = config.as_ref().map(|config| config.waits.settings()).unwrap_or_default();
     let tasks = config.as_ref().map(|config| config.tasks.settings()).unwrap_or_default();
     // Whoever cannot read how long something is to be kept lets nothing go.
     let collection = config.as_ref().ok().and_then(Config::collection);
@@ -97,6 +98,7 @@ pub(crate) fn run(
         persistence,
         collection,
         tasks,
+        waits,
     };
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
     let daemon = Daemon::open(settings, &context.disk(), opener.boot_id, clock).map_err(refused)?;

@@ -137,7 +137,12 @@ impl Lab {
 
     /// Has the next daemon read this as the section `[tasks]` of its configuration.
     pub(crate) fn configure_tasks(&self, section: &str) {
-        let config = format!("[persistence]\nenabled = false\n[tasks]\n{section}");
+        self.configure(&format!("[tasks]\n{section}"));
+    }
+
+    /// Has the next daemon read this in its configuration, beside that it takes no snapshots by itself.
+    pub(crate) fn configure(&self, sections: &str) {
+        let config = format!("[persistence]\nenabled = false\n{sections}");
         std::fs::write(self.path(CONFIG), config).expect("a file");
     }
 

@@ -49,6 +49,7 @@ mod scale;
 mod screen;
 mod service;
 mod session_keys;
+mod set_command;
 mod settings;
 mod shortage;
 mod sign_in;

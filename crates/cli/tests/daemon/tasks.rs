@@ -199,6 +199,13 @@ fn a_task_is_cancelled_wherever_it_stands_and_tried_again() {
         lab.wait_task(&asks, "cancelled");
     }
     assert_eq!(lab.task(&asks)["attempt"], 3);
+    // Each is told what came of the one before, and then what the task is, as it is.
+    for attempt in [2, 3] {
+        let told =
+            format!("This is attempt {attempt} of 3 at the task below. The last one ended: not needed.");
+        assert_eq!(lab.prompted(&told), 1, "{:?}", lab.record());
+    }
+    assert_eq!(lab.prompted("[End of Resume Context]\\n\\nask may I\\nsay yes"), 2);
     let words = lab.task_history(&asks);
     assert_eq!(words.iter().filter(|line| **line == "running scheduler").count(), 3, "{words:?}");
 }

@@ -35,7 +35,7 @@ pub(crate) fn session() -> SessionId {
 /// A life of a supervisor in this process.
 pub(crate) fn supervisor(epoch: u64) -> Lead {
     let steady = BootClock::compare(Timestamp::from_millis(1_800_000_000_000));
-    Lead { boot_id: BootId::mint(0, u128::from(epoch)), epoch, steady }
+    Lead { boot_id: BootId::mint(0, u128::from(epoch)), epoch, steady, wait_timeout: None }
 }
 
 /// The context of this session's agent, for one of these lives.

@@ -11,6 +11,7 @@ use super::{Options, Provider, Raw};
 use crate::id::{RunId, SessionId, TaskId};
 use crate::string_enum::string_enums;
 use crate::time::Timestamp;
+use crate::whole_number::whole;
 
 string_enums! {
     /// What a task is.
@@ -75,17 +76,21 @@ pub struct Dependency {
 #[serde(deny_unknown_fields)]
 pub struct Budget {
     /// Tokens, read and written.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "whole")]
+    #[schemars(with = "Option<u64>")]
     pub tokens: Option<u64>,
     /// Money, in the agent's currency.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 0.0))]
     pub cost: Option<f64>,
     /// Seconds in which its runs went on.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "whole")]
+    #[schemars(with = "Option<u64>")]
     pub wall_s: Option<u64>,
     /// Turns.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub turns: Option<u32>,
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "whole")]
+    #[schemars(with = "Option<u64>")]
+    pub turns: Option<u64>,
 }
 
 /// A task as it was asked for.
@@ -328,6 +333,9 @@ pub struct EndedTask {
     pub created_at: Timestamp,
     /// How it had ended.
     pub status: TaskStatus,
+    /// Why.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
     /// Attempts so far.
     pub attempt: u32,
     /// The session of the last one.

@@ -102,6 +102,7 @@ fn empty_task(id: TaskId, spec: Arc<crate::event::TaskSpec>, created_at: Timesta
         reason: None,
         attempt: 0,
         transitions: 0,
+        last_end: None,
         session_id: None,
         run_id: None,
         fresh: false,
@@ -123,6 +124,7 @@ fn brought_back(id: TaskId, ended: &EndedTask, ts: Timestamp) -> Task {
     let spec = Arc::new(ended.task.clone());
     Task {
         attempt: ended.attempt,
+        last_end: ended.reason.clone(),
         session_id: ended.session_id,
         run_id: ended.run_id,
         priority: ended.priority.unwrap_or(spec.priority),
@@ -146,6 +148,7 @@ fn changed(known: &Task, ts: Timestamp, event: &Event<'_>) -> Task {
             (task.fresh, task.not_before) = (requeued.fresh, Some(requeued.not_before(ts)));
             task.eligible_at = ts;
             task.reason = Some(requeued.reason.as_ref().into());
+            task.last_end = task.reason.clone();
         }
         Event::TaskChanged(changed) => {
             task.priority = changed.priority.unwrap_or(task.priority);

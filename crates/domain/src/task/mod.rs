@@ -4,6 +4,7 @@ pub mod compose;
 pub mod dependencies;
 mod directory_conflicts;
 mod fold;
+pub mod resume_text;
 pub mod retry;
 pub mod scheduler;
 pub mod session_status;

@@ -35,6 +35,9 @@ pub struct Task {
     pub attempt: u32,
     /// Records of it that count.
     pub transitions: u32,
+    /// Why the latest attempt came to nothing, if it did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_end: Option<String>,
     /// The session of the latest attempt.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session_id: Option<SessionId>,
@@ -87,11 +90,12 @@ impl Task {
     }
 
     /// Returns the task as somebody must tell it who brings it back after its end.
-    pub fn to_ended(&self, status: TaskStatus, transitions: u32) -> EndedTask {
+    pub fn to_ended(&self, status: TaskStatus, reason: Option<String>, transitions: u32) -> EndedTask {
         EndedTask {
             task: (*self.spec).clone(),
             created_at: self.created_at,
             status,
+            reason,
             attempt: self.attempt,
             session_id: self.session_id,
             run_id: self.run_id,

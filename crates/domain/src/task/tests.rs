@@ -116,7 +116,7 @@ fn a_task_goes_through_its_statuses_and_leaves_when_it_has_ended() {
     let state = after(&events);
     assert!(state.is_empty() && state.get(id(1)).is_none());
     // Whoever brings it back says what it was.
-    let was = task.to_ended(TaskStatus::Failed, 8);
+    let was = task.to_ended(TaskStatus::Failed, Some("overloaded".into()), 8);
     let retried = TaskRetried {
         task_id: id(1),
         actor: "user:ada".into(),
@@ -128,6 +128,7 @@ fn a_task_goes_through_its_statuses_and_leaves_when_it_has_ended() {
     events.push(retried.into());
     let task = after(&events).get(id(1)).expect("open again").clone();
     assert_eq!((task.status, task.attempt, task.transitions), (TaskStatus::Pending, 1, 9));
+    assert_eq!(task.last_end.as_deref(), Some("overloaded"));
     assert!(task.fresh && task.priority == 9 && task.created_at == at(1) && task.cancel.is_none());
 }
 
@@ -146,7 +147,7 @@ fn every_record_meets_every_status() {
         standing(Cancelled),
     ];
     let back = |status| {
-        let ended = after(&[created(1, spec())]).get(id(1)).expect("open").to_ended(status, 5);
+        let ended = after(&[created(1, spec())]).get(id(1)).expect("open").to_ended(status, None, 5);
         Box::new(ended)
     };
     let retried = |status| -> Event<'static> {

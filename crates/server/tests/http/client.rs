@@ -7,7 +7,7 @@ use std::sync::Arc;
 use rekindle_domain::time::{Clock, Timestamp};
 use rekindle_lab::{Connection, HOST, PATIENCE, Reply, request};
 use rekindle_server::{Ending, Listeners, TcpListeners, serve};
-use rekindle_service::daemon::{CheckpointSettings, Daemon, Settings, TaskSettings};
+use rekindle_service::daemon::{CheckpointSettings, Daemon, Settings, TaskSettings, WaitSettings};
 use rekindle_store::disk::SharedDisk;
 use rekindle_testkit::tapped::Tapped;
 use rustix::process::{Resource, getrlimit, setrlimit};
@@ -52,6 +52,7 @@ fn daemon(directory: &Path, gate: &Gate) -> Arc<Daemon> {
         persistence: Default::default(),
         collection: None,
         tasks: TaskSettings::default(),
+        waits: WaitSettings::default(),
     };
     let disk: SharedDisk = Arc::new(Tapped(gate.clone()));
     let boot = "boot_1".parse().expect("an id");

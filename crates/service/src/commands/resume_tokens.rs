@@ -1,5 +1,7 @@
 //! Resume tokens: whose one is that a caller shows, what it is good for, and further ones for an open wait.
 
+use std::time::Duration;
+
 use rekindle_domain::compose::wait::further_token;
 use rekindle_domain::event::TokenScope;
 use rekindle_domain::id::{SessionId, TokenId, WaitId};
@@ -12,9 +14,6 @@ use crate::error::{Result, ServiceError};
 use crate::ids::{millis, random, random_bytes};
 use crate::records::Records;
 use crate::show::{SessionEntry, Views};
-
-/// How long a further token is good.
-const FURTHER: i64 = 24 * 3600 * 1000;
 
 /// Finds the session whose token a caller shows, and what it is good for.
 pub(crate) fn owner(views: &Views, shown: &Presented) -> Result<(SessionEntry, TokenScope)> {
@@ -58,12 +57,17 @@ pub(crate) fn validate(
     Ok(shown.id)
 }
 
-/// Mints a further token for an open wait. Only its hash is kept.
-pub(crate) fn mint(records: &Records, entry: &SessionEntry, wait: WaitId, by: &str) -> Result<TokenShown> {
+/// Mints a further token for an open wait, good for so long. Only its hash is kept.
+pub(crate) fn mint(
+    records: &Records,
+    entry: &SessionEntry,
+    wait: WaitId,
+    (lifetime, by): (Duration, &str),
+) -> Result<TokenShown> {
     let now = records.time().steady;
     let id = TokenId::mint(millis(now), random()?);
     let (token, presented) = Presented::mint(id, random_bytes()?);
-    let expires_at = now.plus_millis(FURTHER);
+    let expires_at = now.plus_millis(i64::try_from(lifetime.as_millis()).unwrap_or(i64::MAX));
     let minted = further_token(&entry.state, wait, &presented, expires_at, by)
         .ok_or_else(|| ServiceError::wait_closed(wait))?;
     // Right after a start it may not have been opened by anyone.

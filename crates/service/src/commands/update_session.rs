@@ -108,6 +108,10 @@ fn updated(state: &SessionState, change: Change) -> Result<SessionUpdated<'stati
         let mut options = state.options.clone();
         options.resume = change.resume.unwrap_or(options.resume);
         options.on_uncertain = change.on_uncertain.unwrap_or(options.on_uncertain);
+        options.permissions = change.permissions.unwrap_or(options.permissions);
+        if let Some(seconds) = change.wait_timeout_s {
+            options.wait_timeout_s = Some(seconds).filter(|seconds| *seconds > 0);
+        }
         options.checkpoints = change.checkpoints.or(options.checkpoints);
         if let Some(wanted) = change.persistence {
             options.persistence = Some(options.persistence.unwrap_or_default().with(wanted));
@@ -124,7 +128,7 @@ fn updated(state: &SessionState, change: Change) -> Result<SessionUpdated<'stati
     if updated == SessionUpdated::default() {
         return Err(ServiceError::new(
             Code::NothingToChange,
-            "title, resume, on_uncertain, checkpoints, mode, model or persistence",
+            "title, resume, on_uncertain, permissions, wait_timeout_s, checkpoints, mode, model or persistence",
         ));
     }
     Ok(updated)

@@ -88,6 +88,23 @@ pub struct Settings {
     pub collection: Option<CollectionPolicy>,
     /// How tasks are scheduled.
     pub tasks: TaskSettings,
+    /// How long questions wait, and tokens for them are good.
+    pub waits: WaitSettings,
+}
+
+/// How long questions of agents wait for their answers, where a session does not say, and how long further tokens are good.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct WaitSettings {
+    /// How long a question waits; for ever without it.
+    pub timeout: Option<Duration>,
+    /// How long a token is good that somebody has minted for a wait.
+    pub token_lifetime: Duration,
+}
+
+impl Default for WaitSettings {
+    fn default() -> WaitSettings {
+        WaitSettings { timeout: None, token_lifetime: Duration::from_secs(24 * 60 * 60) }
+    }
 }
 
 /// What came of a request for a session.
@@ -121,6 +138,7 @@ pub struct Daemon {
     workspaces: Arc<Workspaces>,
     snapshots: Arc<Snapshots>,
     tasks: Arc<Tasks>,
+    waits: WaitSettings,
     locks: Locks,
 }
 
@@ -463,7 +481,8 @@ impl Daemon {
 
     /// Makes a further token for a wait.
     pub fn mint(&self, wait: WaitId, by: &str) -> Result<TokenShown> {
-        resume_tokens::mint(&self.workers.records, &waits::entry_with_wait(&self.views, wait)?, wait, by)
+        let entry = waits::entry_with_wait(&self.views, wait)?;
+        resume_tokens::mint(&self.workers.records, &entry, wait, (self.waits.token_lifetime, by))
     }
 
     /// Answers a wait. A caller on our own socket is known; any other brings a token. The answer to a wait whose agent

@@ -75,7 +75,7 @@ impl Daemon {
         let access = Arc::new(Access::new(disk.clone(), &settings.home, steady));
         let captures = captures(&settings, disk, &store, &watch.directory);
         let agents = Agents {
-            supervisor: Supervisor { boot_id, epoch, steady },
+            supervisor: Supervisor { boot_id, epoch, steady, wait_timeout: settings.waits.timeout },
             holders: Arc::new(Processes),
             places: HolderPaths { holders, runtime: settings.runtime, executable, scopes: settings.scopes },
             environment: Environment::new(settings.env, settings.umask),
@@ -111,7 +111,7 @@ impl Daemon {
         let tasks = Tasks::new(store.clone(), views.clone(), &settings.tasks, database, watch.wake.clone());
         let tasks = Arc::new(tasks);
         let _ = metrics.opening.set(begin.elapsed());
-        let (home, locks) = (settings.home, Locks::default());
+        let (home, waits, locks) = (settings.home, settings.waits, Locks::default());
         Ok(Arc::new(Daemon {
             home,
             store,
@@ -124,6 +124,7 @@ impl Daemon {
             workspaces,
             snapshots,
             tasks,
+            waits,
             locks,
         }))
     }

@@ -169,7 +169,7 @@ impl Home {
         let store = Arc::new(Store::open(disk, "/home", opener, self.clock.clone()).expect("a home"));
         let executable = Executable { path: "/bin/holder".into(), sha256: String::new() };
         let agents = Agents {
-            supervisor: Supervisor { boot_id, epoch: self.daemons, steady: self.steady },
+            supervisor: Supervisor { boot_id, epoch: self.daemons, steady: self.steady, wait_timeout: None },
             holders: Arc::new(Port(self.scripted.clone())),
             places: HolderPaths {
                 holders: "/home/holders".into(),

@@ -9,6 +9,7 @@ use rekindle_domain::session::SessionState;
 use rekindle_domain::task::{Task, compose};
 use rekindle_store::commit::{Append, Expect};
 use rekindle_wire::code::Code;
+use serde_json::{Value, json};
 
 use super::{Tasks, refused};
 use crate::commands::messages::new_message;
@@ -22,11 +23,14 @@ use crate::test_knobs::crash_point;
 impl Tasks {
     /// Begins the next attempt of a task: in the session of the last one, or in a new one.
     pub(super) fn begin(&self, task: &Task) -> Result<()> {
-        let content = task.spec.prompt.clone();
+        let told = self.resume_text(task);
+        let content =
+            told.as_deref().map_or_else(|| task.spec.prompt.clone(), |told| with_text_before(told, task));
         let (message, run) = new_message(&self.views.workers, content.clone(), None, None)?;
+        let attempt = Begun { message, run, content, told };
         match self.session_of(task)? {
-            Some(state) => self.begin_in(task, &state, (message, run), content),
-            None => self.begin_anew(task, (message, run), content),
+            Some(state) => self.begin_in(task, &state, attempt),
+            None => self.begin_anew(task, attempt),
         }
     }
 
@@ -45,7 +49,7 @@ impl Tasks {
         }
     }
 
-    fn begin_anew(&self, task: &Task, first: (NewMessage, RunId), content: Raw<'static>) -> Result<()> {
+    fn begin_anew(&self, task: &Task, begun: Begun) -> Result<()> {
         let workers = &self.views.workers;
         let session = SessionId::mint(millis(workers.records.now()), random()?);
         let spec = &task.spec;
@@ -62,32 +66,24 @@ impl Tasks {
             forked_from: None,
             restoring: None,
         };
-        let run_id = first.1;
+        let first = (begun.message, begun.run);
         let records = task_session(created, first, attempt(task), &workers.agents.supervisor.life());
         workers.agents.environment.keep(session, self.brought(task.id));
         self.store.create(session).map_err(ServiceError::internal)?;
-        let begun = self.record_begin(task, session, run_id, records, Expect::Anything);
-        if begun.is_err() {
-            self.store.close_session(session);
-        }
-        begun?;
-        self.tell_worker(session, run_id, content)
+        let recorded = self.record_begin(task, session, (begun.run, begun.told), records, Expect::Anything);
+        recorded.inspect_err(|_| self.store.close_session(session))?;
+        self.tell_worker(session, begun.run, begun.content)
     }
 
-    fn begin_in(
-        &self,
-        task: &Task,
-        state: &SessionState,
-        next: (NewMessage, RunId),
-        content: Raw<'static>,
-    ) -> Result<()> {
+    fn begin_in(&self, task: &Task, state: &SessionState, begun: Begun) -> Result<()> {
         let workers = &self.views.workers;
-        let run_id = next.1;
-        let records = task_run(state.run.as_ref(), next, attempt(task), &workers.agents.supervisor.life());
+        let (next, life) = ((begun.message, begun.run), workers.agents.supervisor.life());
+        let records = task_run(state.run.as_ref(), next, attempt(task), &life);
         workers.agents.environment.keep(state.id, self.brought(task.id));
         // Somebody may have begun something there meanwhile: then it is looked at again.
-        self.record_begin(task, state.id, run_id, records, Expect::LastSeq(state.last_seq))?;
-        self.tell_worker(state.id, run_id, content)
+        let expect = Expect::LastSeq(state.last_seq);
+        self.record_begin(task, state.id, (begun.run, begun.told), records, expect)?;
+        self.tell_worker(state.id, begun.run, begun.content)
     }
 
     /// Records an attempt: the run and the claim, both or neither.
@@ -95,12 +91,12 @@ impl Tasks {
         &self,
         task: &Task,
         session: SessionId,
-        run_id: RunId,
+        (run_id, told): (RunId, Option<String>),
         mut records: Vec<Draft>,
         expect: Expect,
     ) -> Result<()> {
         keep_large(&*self.store, &mut records)?;
-        let claimed = vec![compose::claim(task, session, run_id, None)];
+        let claimed = vec![compose::claim(task, session, run_id, told)];
         let append = Append { expect, ..Append::durable(session, records) }.and(StreamId::tasks(), claimed);
         crash_point("task.before_claim");
         self.store.append(append).map_err(refused)?;
@@ -113,6 +109,30 @@ impl Tasks {
         let unsent = UnsentPrompt::message(run_id, content);
         self.views.workers.send(session, Command::Prompt(unsent, Vec::new()))
     }
+}
+
+/// An attempt on its way.
+struct Begun {
+    message: NewMessage,
+    run: RunId,
+    /// What the agent is told.
+    content: Raw<'static>,
+    /// What stands in that before the task's own prompt.
+    told: Option<String>,
+}
+
+/// Returns a task's prompt with a text before it.
+fn with_text_before(text: &str, task: &Task) -> Raw<'static> {
+    let prompt: Value = serde_json::from_str(task.spec.prompt.as_json()).unwrap_or_default();
+    let whole = match prompt {
+        Value::Array(blocks) => {
+            let first = json!({"type": "text", "text": text});
+            Value::Array([first].into_iter().chain(blocks).collect())
+        }
+        Value::String(prompt) => Value::String(format!("{text}{prompt}")),
+        other => other,
+    };
+    Raw::from_value(&whole).unwrap_or_else(|_| task.spec.prompt.clone())
 }
 
 fn attempt(task: &Task) -> Attempt {

@@ -23,6 +23,10 @@ use crate::lock::locked;
 const MOST_LABELS: usize = 32;
 const LONGEST_LABEL: usize = 64;
 
+/// The most characters of a name within a request, and tasks that one waits for.
+const LONGEST_REF: usize = 255;
+const MOST_DEPENDENCIES: usize = 1000;
+
 impl Tasks {
     /// Makes tasks, all or none; a request that was made before finds what it made.
     pub(crate) fn create(&self, new: &[NewTask], key: Option<&Key>, by: &str) -> Result<Vec<TaskId>> {
@@ -183,11 +187,15 @@ fn check(new: &NewTask) -> Result<()> {
     if !(1..=100).contains(&new.max_attempts) {
         return wrong("max_attempts is from 1 to 100");
     }
-    let is_label = |label: &String| {
-        !label.is_empty() && label.chars().count() <= LONGEST_LABEL && !label.chars().any(char::is_control)
-    };
+    let is_label = |label: &String| (1..=LONGEST_LABEL).contains(&label.chars().count());
     if new.labels.len() > MOST_LABELS || !new.labels.iter().all(is_label) {
-        return wrong("a task has at most 32 labels, of 1 to 64 printable characters each");
+        return wrong("a task has at most 32 labels, of 1 to 64 characters each");
+    }
+    if new.reference.as_ref().is_some_and(|name| name.is_empty() || name.chars().count() > LONGEST_REF) {
+        return wrong("a ref has 1 to 255 characters");
+    }
+    if new.after.len() > MOST_DEPENDENCIES {
+        return wrong("a task waits for at most 1000 others");
     }
     match new.budget {
         Some(budget) if budget.cost.is_some_and(|cost| !cost.is_finite() || cost < 0.0) => {

@@ -7,6 +7,7 @@ use rekindle_domain::id::TaskId;
 use rekindle_domain::line::Line;
 use rekindle_domain::task::transition::{Standing, Transition, task_of, transition};
 use rekindle_domain::task::{Task, TasksState};
+use rekindle_domain::time::Timestamp;
 use rekindle_store::log::Cursor;
 use rekindle_wire::code::Code;
 
@@ -19,9 +20,10 @@ pub(super) struct TaskHistory {
     pub(super) task: Task,
     /// Where it stands.
     pub(super) standing: Standing,
-    /// When it got there.
+    /// Why.
     pub(super) reason: Option<String>,
-    pub(super) ended_at: Option<rekindle_domain::time::Timestamp>,
+    /// When it ended, if it has.
+    pub(super) ended_at: Option<Timestamp>,
 }
 
 impl Tasks {
@@ -34,7 +36,10 @@ impl Tasks {
     /// Returns a task that has ended, whole.
     pub(super) fn ended(&self, id: TaskId) -> Result<Option<EndedTask>> {
         let found = self.history(id)?.filter(|found| found.standing.status.is_ended());
-        Ok(found.map(|found| found.task.to_ended(found.standing.status, found.standing.transitions)))
+        let whole = |found: TaskHistory| {
+            found.task.to_ended(found.standing.status, found.reason, found.standing.transitions)
+        };
+        Ok(found.map(whole))
     }
 
     /// Reads what the log says of a task.

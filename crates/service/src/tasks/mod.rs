@@ -8,6 +8,7 @@ mod follow;
 mod history;
 mod list;
 mod real_directories;
+mod resume_prompt;
 mod scheduling;
 mod show;
 mod wake;

@@ -49,7 +49,20 @@ pub(super) fn possible_variables(schema: &mut Schema) {
 pub(super) fn at_least_one(schema: &mut Schema) {
     schema.insert(
         "anyOf".into(),
-        ["title", "resume", "on_uncertain", "mode", "model", "persistence"].map(given).to_vec().into(),
+        [
+            "title",
+            "resume",
+            "on_uncertain",
+            "permissions",
+            "wait_timeout_s",
+            "checkpoints",
+            "mode",
+            "model",
+            "persistence",
+        ]
+        .map(given)
+        .to_vec()
+        .into(),
     );
 }
 

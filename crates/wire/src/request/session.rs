@@ -121,6 +121,13 @@ pub struct Change {
     /// What uncertain tool calls do to that.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub on_uncertain: Option<OnUncertain>,
+    /// What is answered to permission requests without asking anyone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub permissions: Option<Permissions>,
+    /// How long a question may wait for its answer, in seconds, from the next one on; 0 is for ever.
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "whole")]
+    #[schemars(with = "Option<u64>")]
+    pub wait_timeout_s: Option<u64>,
     /// Whether its directory is captured before and after each run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub checkpoints: Option<CheckpointMode>,
@@ -140,6 +147,8 @@ impl Change {
     pub fn names_options(&self) -> bool {
         self.resume.is_some()
             || self.on_uncertain.is_some()
+            || self.permissions.is_some()
+            || self.wait_timeout_s.is_some()
             || self.checkpoints.is_some()
             || self.persistence.is_some()
             || self.names_settings()

@@ -7,6 +7,7 @@ use rekindle_domain::event::{
     ResumePolicy,
 };
 use rekindle_domain::time::Timestamp;
+use rekindle_domain::whole_number::whole_signed;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -63,8 +64,8 @@ pub struct NewTask {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub umask: Option<Umask>,
     /// How urgent it is.
-    #[serde(default)]
-    #[schemars(range(min = -100, max = 100))]
+    #[serde(default, deserialize_with = "whole_signed")]
+    #[schemars(with = "i8", range(min = -100, max = 100))]
     pub priority: i8,
     /// It is not to begin before this time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -73,8 +74,8 @@ pub struct NewTask {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deadline_at: Option<Timestamp>,
     /// How often it may be attempted, continuations after an interruption included.
-    #[serde(default = "default_attempts")]
-    #[schemars(range(min = 1, max = 100))]
+    #[serde(default = "default_attempts", deserialize_with = "whole_signed")]
+    #[schemars(with = "u32", range(min = 1, max = 100))]
     pub max_attempts: u32,
     /// Doing it twice does no harm.
     #[serde(default)]
@@ -87,11 +88,10 @@ pub struct NewTask {
     pub budget: Option<Budget>,
     /// Labels, by which tasks are found and limited.
     #[serde(default)]
-    #[schemars(length(max = 32))]
+    #[schemars(length(max = 32), inner(length(min = 1, max = 64)))]
     pub labels: Vec<String>,
-    /// What has to end before it begins.
+    /// What has to end before it begins: at most 1000 others.
     #[serde(default)]
-    #[schemars(length(max = 1000))]
     pub after: Vec<NewDependency>,
     /// A name for it within this request, by which others in it may wait for it.
     #[serde(default, rename = "ref", skip_serializing_if = "Option::is_none")]
@@ -131,6 +131,24 @@ impl NewTask {
             labels: Vec::new(),
             after: Vec::new(),
             reference: None,
+        }
+    }
+
+    /// Makes one that runs in such a session.
+    pub fn of_session(session: &NewSession, prompt: Content) -> NewTask {
+        NewTask {
+            title: session.title.clone(),
+            model: session.model.clone(),
+            mode: session.mode.clone(),
+            permissions: session.permissions,
+            wait_timeout_s: session.wait_timeout_s,
+            resume: session.resume,
+            on_uncertain: session.on_uncertain,
+            checkpoints: session.checkpoints,
+            persistence: session.persistence,
+            env: session.env.clone(),
+            umask: session.umask,
+            ..NewTask::new(session.working_dir.clone(), session.agent.clone(), prompt)
         }
     }
 
@@ -188,8 +206,8 @@ impl NewDependency {
 #[derive(Debug, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct NewTasks {
-    /// The tasks, in order.
-    #[schemars(length(min = 1, max = 10_000))]
+    /// The tasks, in order: at most 10,000.
+    #[schemars(length(min = 1))]
     pub tasks: Vec<NewTask>,
 }
 
@@ -230,6 +248,7 @@ pub struct RetryTask {
 #[serde(deny_unknown_fields)]
 pub struct TaskPriority {
     /// From -100 to 100.
-    #[schemars(range(min = -100, max = 100))]
+    #[serde(deserialize_with = "whole_signed")]
+    #[schemars(with = "i8", range(min = -100, max = 100))]
     pub priority: i8,
 }

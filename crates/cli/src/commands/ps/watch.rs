@@ -15,8 +15,8 @@ use serde_json::{Value, json};
 use signal_hook::consts::SIGWINCH;
 use signal_hook::iterator::Signals;
 
-use super::canvas::Canvas;
 use super::{Args, Context, Listed, Listing, SessionFilter, report};
+use crate::canvas::Canvas;
 use crate::live::{Pressed, Terminal, is_foreground};
 
 /// What comes together is shown together.

@@ -125,14 +125,6 @@ pub(super) fn run(context: &Context, args: Args) -> Result<Exit, Failure> {
 
 fn new_task(args: &Args, session: &NewSession, after: Vec<NewDependency>, prompt: &str) -> NewTask {
     NewTask {
-        title: session.title.clone(),
-        model: session.model.clone(),
-        mode: session.mode.clone(),
-        permissions: session.permissions,
-        resume: session.resume,
-        checkpoints: session.checkpoints,
-        env: session.env.clone(),
-        umask: session.umask,
         priority: args.priority,
         not_before: args.not_before,
         deadline_at: args.deadline,
@@ -141,7 +133,7 @@ fn new_task(args: &Args, session: &NewSession, after: Vec<NewDependency>, prompt
         shared: args.shared,
         labels: args.label.clone(),
         after,
-        ..NewTask::new(session.working_dir.clone(), session.agent.clone(), Content::text(prompt))
+        ..NewTask::of_session(session, Content::text(prompt))
     }
 }
 

@@ -3,13 +3,16 @@
 mod add;
 mod batch;
 mod change;
+mod export;
 mod history;
 mod list;
+mod logs;
 mod markdown;
 mod show;
 mod stats;
 mod table;
 mod task_arg;
+mod watch;
 
 use rekindle_client::{Exit, Failure};
 
@@ -26,6 +29,7 @@ use super::Context;
   rekindle task add \"now the docs\" --after 01khz0p6r8
   rekindle task ls
   rekindle task ls --status failed
+  rekindle task watch                                  # the same as it changes; q ends
   rekindle task show 01khz0p6r8
   rekindle task history 01khz0p6r8                     # what happened to it, by whom and why
   rekindle task cancel 01khz0p6r8
@@ -48,11 +52,14 @@ enum Command {
     Add(Box<add::Args>),
     Ls(list::Args),
     Show(show::Args),
+    Watch(watch::Args),
+    Logs(logs::Args),
     History(history::Args),
     Cancel(change::CancelArgs),
     Retry(change::RetryArgs),
     Priority(change::PriorityArgs),
     Stats(stats::Args),
+    Export(export::Args),
 }
 
 pub(super) fn run(context: &Context, args: Args) -> Result<Exit, Failure> {
@@ -60,6 +67,9 @@ pub(super) fn run(context: &Context, args: Args) -> Result<Exit, Failure> {
         Command::Add(args) => add::run(context, *args),
         Command::Ls(args) => list::run(context, &args),
         Command::Show(args) => show::run(context, &args),
+        Command::Watch(args) => watch::run(context, &args),
+        Command::Logs(args) => logs::run(context, &args),
+        Command::Export(args) => export::run(context, &args),
         Command::History(args) => history::run(context, &args),
         Command::Stats(args) => stats::run(context, &args),
         Command::Cancel(args) => change::cancel(context, &args),

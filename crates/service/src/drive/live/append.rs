@@ -165,11 +165,18 @@ impl LiveAgent {
             by: None,
             idempotency_key: None,
             now,
-            timeout: self.wait_timeout,
+            timeout: self.wait_timeout(),
         };
         add_all(taken, open(self.session, wait));
         progress.waits.push(wait_id);
         Ok(())
+    }
+
+    /// Returns how long a question waits for its answer, as the session says now.
+    fn wait_timeout(&self) -> Option<Duration> {
+        let current = self.store.at_hand(self.session).or_else(|| self.store.open_session(self.session).ok());
+        let own = current.and_then(|current| current.state.options.wait_timeout_s);
+        own.map(Duration::from_secs).or(self.supervisor.wait_timeout)
     }
 
     fn withdraw(&self, taken: &mut Taken, ask: &Ask) -> Result<()> {

@@ -70,6 +70,8 @@ pub struct Supervisor {
     pub epoch: u64,
     /// The clock.
     pub steady: BootClock,
+    /// How long a question waits for its answer in a session that does not say; for ever without it.
+    pub wait_timeout: Option<Duration>,
 }
 
 impl Supervisor {
@@ -128,8 +130,6 @@ pub struct LiveAgent {
     own: Own,
     /// The mode and the model that the session asks for.
     wanted: Wanted,
-    /// How long a question may wait for its answer.
-    wait_timeout: Option<Duration>,
     /// Who hears words that are in no record yet.
     listener: Option<Listener>,
     /// Where the journal of a dead holder cannot be read on.
@@ -264,7 +264,6 @@ impl LiveAgent {
             prompt: None,
             own,
             wanted: wanted(&state),
-            wait_timeout: state.options.wait_timeout_s.map(Duration::from_secs),
             listener: None,
             damage: None,
             trouble: None,

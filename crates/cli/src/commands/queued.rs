@@ -1,0 +1,60 @@
+//! `rekindle run --queue`: a task that is watched as a run is, when it is its turn.
+
+use std::io::Write;
+use std::time::Duration;
+
+use rekindle_client::{Client, Exit, Failure, read};
+use rekindle_domain::event::TaskStatus;
+use rekindle_wire::request::{Content, NewSession, NewTask};
+use rekindle_wire::view::TaskView;
+
+use super::Context;
+use crate::hints::ours;
+use crate::live::{Goal, watch};
+
+/// How often it is looked whether it is the task's turn.
+const LOOK_AGAIN: Duration = Duration::from_millis(200);
+
+/// Queues a task, and watches it when it begins.
+pub(super) fn run(
+    context: &Context,
+    mut client: Client,
+    session: &NewSession,
+    prompt: &str,
+    detach: bool,
+) -> Result<Exit, Failure> {
+    let task = NewTask::of_session(session, Content::text(prompt));
+    let body = client.post_once("/api/tasks", &task)?;
+    let mut task: TaskView = read(&body)?;
+    if detach {
+        if context.json {
+            return context.acknowledge(&body, "");
+        }
+        // The id alone, so that a script can take it.
+        writeln!(std::io::stdout(), "{}", task.id)?;
+        return Ok(Exit::Ok);
+    }
+    let mut told = None;
+    while task.session_id.is_none() {
+        if task.status.is_ended() {
+            let why = task.reason.unwrap_or_default();
+            let message =
+                anyhow::anyhow!("{} is {} before it has begun: {why}", task.id, task.status.as_str());
+            return Err(Failure::failed("not_begun", message));
+        }
+        if task.waits_for.is_some() && task.waits_for != told && task.status == TaskStatus::Pending {
+            let why = task.waits_for.as_deref().unwrap_or_default();
+            anstream::eprintln!(
+                "queued as {}: {why}; Ctrl-C leaves, and it begins all the same. {} takes it back",
+                task.id,
+                ours(format_args!("task cancel {}", task.id))
+            );
+            told = task.waits_for.clone();
+        }
+        std::thread::sleep(LOOK_AGAIN);
+        task = client.get(&format!("/api/tasks/{}", task.id))?;
+    }
+    let session = task.session_id.map(|session| session.to_string()).unwrap_or_default();
+    let goal = task.run_id.map_or(Goal::Next, |run| Goal::Run(run.to_string()));
+    watch(context, &client, session, 0, goal)
+}
