@@ -5,6 +5,7 @@ use rekindle_domain::event::Event;
 use rekindle_domain::id::{SessionId, StreamId};
 use rekindle_domain::line::Draft;
 use rekindle_domain::task::compose;
+use rekindle_domain::task::retry::RunSoFar;
 use rekindle_store::Store;
 use rekindle_store::commit::Append;
 
@@ -31,12 +32,16 @@ fn may_concern_task(draft: &Draft) -> bool {
 
 fn task_records(store: &Store, session: SessionId, records: &[Draft]) -> Vec<Draft> {
     let current = store.at_hand(session).or_else(|| store.current(session));
-    let Some(run) = current.as_ref().and_then(|current| current.state.run.as_ref()) else {
+    let Some(run) = current.as_ref().and_then(|current| RunSoFar::of(&current.state)) else {
         return Vec::new();
     };
-    let Some(task_id) = run.task_id else { return Vec::new() };
-    let Some(tasks) = store.tasks() else { return Vec::new() };
+    let Some(task_id) = run.run.task_id else { return Vec::new() };
+    // Whoever comes first after a start reads the stream. One that is damaged can say nothing, and must keep no run from ending.
+    let tasks = match store.open_tasks() {
+        Ok(tasks) if tasks.damage.is_none() => tasks.fold,
+        Ok(_) | Err(_) => return Vec::new(),
+    };
     let Some(task) = tasks.get(task_id) else { return Vec::new() };
-    let means = |draft: &Draft| compose::with_run(task, Some(run), session, &draft.event);
+    let means = |draft: &Draft| compose::with_run(task, run, session, &draft.event);
     records.iter().filter_map(means).collect()
 }

@@ -393,7 +393,8 @@ impl Lab {
         let boot = rekindle_holder::identity::machine_boot().expect("it has one");
         for seen in inspect_all(&self.home().join("holders")).expect("holders") {
             for file in [seen.dir.launch(), seen.dir.lock()] {
-                let text = std::fs::read_to_string(&file).expect("a description");
+                // One that was killed while it began may have written neither.
+                let Ok(text) = std::fs::read_to_string(&file) else { continue };
                 // Written over in place: the lock's own inode is part of what it says.
                 std::fs::write(&file, text.replace(&boot, &boot.replace(char::is_alphanumeric, "0")))
                     .expect("written");

@@ -5,9 +5,9 @@ use crate::event::{
 };
 use crate::id::{RunId, SessionId};
 use crate::line::Draft;
-use crate::session::Run;
+use crate::session::{End, Run};
 
-use super::retry::retry_in_ms;
+use super::retry::{RunSoFar, retry_in_ms};
 use super::scheduler::Failed;
 use super::session_status::Mapped;
 use super::state::Task;
@@ -42,7 +42,7 @@ pub fn claim(task: &Task, session_id: SessionId, run_id: RunId, resume_prompt: O
 
 /// Composes what a record of a run means for its task; nothing for most. It belongs into one append with that record. `run` is the
 /// run as it was before the record.
-pub fn with_run(task: &Task, run: Option<&Run>, session: SessionId, event: &Event<'_>) -> Option<Draft> {
+pub fn with_run(task: &Task, run: RunSoFar<'_>, session: SessionId, event: &Event<'_>) -> Option<Draft> {
     let is_its = |run_id: RunId| task.run_id == Some(run_id) && task.session_id == Some(session);
     match event {
         Event::RunStarted(started) if started.continues.is_some_and(is_its) => Some(
@@ -62,7 +62,7 @@ pub fn with_run(task: &Task, run: Option<&Run>, session: SessionId, event: &Even
             Some(ended(task, TaskStatus::Completed, actor::AGENT.into(), reason))
         }
         Event::RunFailed(failed) if is_its(failed.run_id) => {
-            let again = run.and_then(|run| retry_in_ms(task, run, &failed.error));
+            let again = retry_in_ms(task, run, &failed.error);
             Some(match (again, &task.cancel) {
                 (Some(delay_ms), _) => requeued(task, &failed.error, delay_ms),
                 (None, Some(cancel)) => {
@@ -82,6 +82,36 @@ pub fn with_run(task: &Task, run: Option<&Run>, session: SessionId, event: &Even
         }),
         _ => None,
     }
+}
+
+/// Composes what a later run of its own means for a task that does not know of it yet: that it goes on with that, and how it ended if
+/// it has. Nothing if it is known.
+pub fn catch_up(task: &Task, session: SessionId, run: &Run) -> Vec<Draft> {
+    if run.task_id != Some(task.id) || task.run_id == Some(run.run_id) || run.attempt <= task.attempt {
+        return Vec::new();
+    }
+    let resumed = TaskResumed {
+        task_id: task.id,
+        attempt: run.attempt,
+        session_id: session,
+        run_id: run.run_id,
+        actor: actor::RECOVERY.into(),
+        reason: "continued".into(),
+        ended: None,
+    };
+    let now = Task { attempt: run.attempt, ..task.clone() };
+    let end = match run.end {
+        Some(End::Completed) => Some(ended(&now, TaskStatus::Completed, actor::AGENT.into(), None)),
+        Some(End::Failed) => {
+            Some(ended(&now, TaskStatus::Failed, actor::AGENT.into(), Some("its run failed".into())))
+        }
+        Some(End::Cancelled) => {
+            let why = Some("its run was cancelled".into());
+            Some(ended(&now, TaskStatus::Cancelled, actor::AGENT.into(), why))
+        }
+        None | Some(End::Interrupted { .. }) => None,
+    };
+    [resumed.into()].into_iter().chain(end).collect()
 }
 
 /// Composes the end of a task that can never begin.

@@ -1,6 +1,6 @@
 //! The retry of a task whose run failed: whether it is attempted again by itself, and when.
 
-use crate::session::Run;
+use crate::session::{Run, SessionState};
 
 use super::state::Task;
 
@@ -25,14 +25,33 @@ const LATER: [&str; 10] = [
     "try again later",
 ];
 
+/// A run, and how far it has come.
+#[derive(Debug, Clone, Copy)]
+pub struct RunSoFar<'a> {
+    /// The run.
+    pub run: &'a Run,
+    /// Its prompt has reached an agent, or its command was started.
+    pub has_begun: bool,
+}
+
+impl<'a> RunSoFar<'a> {
+    /// Returns the open run of a session, as far as it has come.
+    pub fn of(state: &'a SessionState) -> Option<RunSoFar<'a>> {
+        let run = state.run.as_ref()?;
+        let is_started = state.agent.as_ref().is_some_and(|agent| agent.process.is_some());
+        Some(RunSoFar { run, has_begun: run.prompted || state.provider.is_command() && is_started })
+    }
+}
+
 /// Decides whether a task whose run has failed is attempted again, and returns after how many milliseconds. Work that may have had effects is
 /// only repeated if its maker said that this does no harm.
-pub fn retry_in_ms(task: &Task, run: &Run, error: &str) -> Option<u64> {
+pub fn retry_in_ms(task: &Task, run: RunSoFar<'_>, error: &str) -> Option<u64> {
     if task.cancel.is_some() || task.attempt >= task.spec.max_attempts {
         return None;
     }
-    let is_untouched = !run.prompted || run.tool_calls == 0;
-    let may_succeed = !run.prompted || says_later(error) || task.spec.repeatable;
+    // Of what a command does nobody is told: once it began it may have done anything.
+    let is_untouched = !run.has_begun || run.run.tool_calls == 0 && !task.spec.provider.is_command();
+    let may_succeed = !run.has_begun || says_later(error) || task.spec.repeatable;
     if !may_succeed || !(is_untouched || task.spec.repeatable) {
         return None;
     }

@@ -3,6 +3,7 @@
 use proptest::prelude::*;
 
 use super::compose::{self, actor};
+use super::retry::RunSoFar;
 use super::session_status::{Mapped, SessionFacts, task_status};
 use super::transition::{Standing, Transition, transition};
 use super::*;
@@ -15,7 +16,7 @@ use crate::id::{BootId, RunId, SessionId, TaskId};
 use crate::line::Draft;
 use crate::projector::SessionStatus;
 use crate::recovery::Held;
-use crate::session::{Run, SessionState};
+use crate::session::{End, Run, SessionState};
 use crate::time::Timestamp;
 
 fn id(n: u64) -> TaskId {
@@ -322,9 +323,14 @@ fn the_end_of_a_run_is_the_end_of_its_task_or_of_an_attempt() {
     };
     let repeatable = Task { spec: TaskSpec { repeatable: true, ..spec() }.into(), ..running() };
     let last = Task { attempt: 3, ..running() };
+    let command = {
+        let provider = Provider { profile: "exec".into(), ..Provider::default() };
+        Task { spec: TaskSpec { provider, ..spec() }.into(), ..running() }
+    };
     let (unsent, quiet, busy) = (its_run(false, 0), its_run(true, 0), its_run(true, 2));
     let follow = |task: &Task, run: &Run, event: Event<'static>| {
-        told(compose::with_run(task, Some(run), session(), &event))
+        let run = RunSoFar { run, has_begun: run.prompted };
+        told(compose::with_run(task, run, session(), &event))
     };
     for (outcome, expected) in [
         (follow(&task, &busy, done()), "completed by agent: end_turn"),
@@ -339,6 +345,9 @@ fn the_end_of_a_run_is_the_end_of_its_task_or_of_an_attempt() {
         (follow(&task, &quiet, failed("wrong key")), "failed by agent: wrong key"),
         (follow(&task, &quiet, failed("overloaded; retry after 60")), "requeued for 60000"),
         (follow(&task, &busy, failed("overloaded")), "failed by agent: overloaded"),
+        // Nobody knows what a command has done.
+        (follow(&command, &quiet, failed("overloaded")), "failed by agent: overloaded"),
+        (follow(&command, &unsent, failed("no such program")), "requeued for 5000"),
         (follow(&repeatable, &busy, failed("overloaded")), "requeued for 5000"),
         (follow(&repeatable, &busy, failed("exit status 1")), "requeued for 5000"),
     ] {
@@ -347,12 +356,37 @@ fn the_end_of_a_run_is_the_end_of_its_task_or_of_an_attempt() {
     // Another run of its session, and its own run in another session, are not its affair.
     let other = Event::from(RunCompleted { run_id: run(2), stop_reason: None, usage: None });
     assert_eq!(follow(&task, &busy, other), "nothing");
-    let elsewhere = compose::with_run(&task, Some(&busy), SessionId::from_ulid(8), &done());
+    let so_far = RunSoFar { run: &busy, has_begun: true };
+    let elsewhere = compose::with_run(&task, so_far, SessionId::from_ulid(8), &done());
     assert_eq!(told(elsewhere), "nothing");
     let life = crate::compose::begin::Life { boot_id: BootId::from_ulid(2), machine_boot: None };
     let continued = crate::compose::begin::continuation(&busy, run(2), &life);
     assert_eq!(continued.task_id, Some(id(1)), "a continuation is the task's too");
     assert_eq!(follow(&task, &busy, continued.into()), "resumed 2: continued");
+}
+
+#[test]
+fn a_task_catches_up_with_a_run_of_its_own_that_it_does_not_know_of() {
+    let task = running();
+    let later = |end| Run { run_id: run(2), attempt: 2, end, ..its_run(true, 1) };
+    let told_of = |run: &Run| {
+        let drafts = compose::catch_up(&task, session(), run);
+        let mut state = after(&[created(1, spec()), claimed(1, 1)]);
+        for (seq, draft) in (3..).zip(&drafts) {
+            state.apply(seq, at(seq as i64), &draft.event).expect("it follows");
+        }
+        (drafts.into_iter().map(|draft| told(Some(draft))).collect::<Vec<_>>(), state.len())
+    };
+    assert_eq!(told_of(&its_run(true, 1)), (Vec::new(), 1), "it is known");
+    assert_eq!(told_of(&Run { task_id: None, ..later(None) }), (Vec::new(), 1), "somebody else's");
+    assert_eq!(told_of(&later(None)), (vec!["resumed 2: continued".into()], 1));
+    for (end, expected) in [
+        (End::Completed, "completed by agent: "),
+        (End::Failed, "failed by agent: its run failed"),
+        (End::Cancelled, "cancelled by agent: its run was cancelled"),
+    ] {
+        assert_eq!(told_of(&later(Some(end))), (vec!["resumed 2: continued".into(), expected.into()], 0));
+    }
 }
 
 #[test]

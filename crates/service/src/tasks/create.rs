@@ -41,7 +41,7 @@ impl Tasks {
             return Ok(made);
         }
         let now = millis(self.views.workers.records.now());
-        let ids = in_order(now, random()?, new.len());
+        let ids = in_order(now, || Ok(random()?), new.len())?;
         let names = references(new, &ids)?;
         let mut records = Vec::with_capacity(new.len());
         let mut waits = Vec::with_capacity(new.len());
@@ -171,11 +171,17 @@ impl Tasks {
     }
 }
 
-/// Makes ids whose order is that of the request: of tasks that were asked for at the same time the first has its turn first.
-fn in_order(millis: u64, random: u128, count: usize) -> Vec<TaskId> {
-    // An id has room for 80 random bits; one is left for counting.
-    let first = random & ((1 << 79) - 1);
-    (0..count as u128).map(|index| TaskId::mint(millis, first + index)).collect()
+/// Makes ids whose order is that of the request: of tasks that were asked for at the same time the first has its turn first. The number
+/// stands right behind the time, so that few characters tell them apart.
+fn in_order(millis: u64, mut random: impl FnMut() -> Result<u128>, count: usize) -> Result<Vec<TaskId>> {
+    // An id has room for 80 random bits; the first 15 of them are enough for counting.
+    let numbered = |index: u128, random: u128| index << 65 | random & ((1 << 65) - 1);
+    (0..count as u128)
+        .map(|index| {
+            let random = random()?;
+            Ok(TaskId::mint(millis, if count == 1 { random } else { numbered(index, random) }))
+        })
+        .collect()
 }
 
 /// Refuses what makes no sense.
@@ -253,9 +259,11 @@ mod tests {
     #[test]
     fn tasks_of_one_request_are_in_its_order() {
         for random in [0, u128::MAX, 12_345] {
-            let ids = in_order(1_771_668_000_000, random, 10_000);
+            let ids = in_order(1_771_668_000_000, || Ok(random), MAX_BATCH).expect("ids");
             assert!(ids.is_sorted_by(|one, next| one < next));
             assert!(*ids.last().expect("many") < TaskId::mint(1_771_668_000_001, 0));
+            // `task_`, ten digits of time, three that count.
+            assert!(ids.is_sorted_by(|one, next| one.as_str()[..18] < next.as_str()[..18]));
         }
     }
 }

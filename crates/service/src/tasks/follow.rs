@@ -31,7 +31,13 @@ impl Tasks {
         let is_its =
             |task: &&Arc<Task>| task.status != TaskStatus::Pending && task.session_id == Some(session);
         let Some(task) = state.iter().find(is_its) else { return Ok(()) };
-        let mapped = match self.views.directory.get(self.views.store(), session) {
+        let entry = self.views.directory.get(self.views.store(), session);
+        let missed = entry.as_ref().and_then(|entry| entry.state.run.as_ref());
+        let missed = missed.map(|run| compose::catch_up(task, session, run)).unwrap_or_default();
+        if !missed.is_empty() {
+            return self.append(missed);
+        }
+        let mapped = match entry {
             Some(entry) if !entry.state.deleted => self.mapped(task, &entry),
             _ => Some(failed("its session was removed")),
         };
@@ -44,7 +50,11 @@ impl Tasks {
     /// Returns where a session says that its task stands.
     fn mapped(&self, task: &Task, entry: &SessionEntry) -> Option<Mapped> {
         let state = &entry.state;
-        let run = state.run.as_ref().filter(|run| Some(run.run_id) == task.run_id)?;
+        let run = state.run.as_ref()?;
+        if Some(run.run_id) != task.run_id {
+            let reason = Some("another message took its place in its session".into());
+            return Some(Mapped { status: TaskStatus::Cancelled, reason });
+        }
         let is_cancelled = run.cancel.is_some_and(|why| why != CancelReason::WaitTimeout);
         if run.end.is_some() && is_cancelled {
             let status = TaskStatus::Cancelled;

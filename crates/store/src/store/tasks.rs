@@ -22,11 +22,6 @@ impl<C: Commits> Store<C> {
         self.open_stream_from(TasksState::default(), cached)
     }
 
-    /// Returns the tasks that have not ended, as of everything answered before, if the stream is open.
-    pub fn tasks(&self) -> Option<TasksState> {
-        self.stream::<TasksState>(StreamId::tasks()).map(|committed| committed.fold)
-    }
-
     /// Writes the cache of the stream of tasks, if it is open and undamaged; returns how many records it stands for.
     pub fn cache_tasks(&self) -> Result<Option<u64>, OpenSessionError> {
         let Some(committed) = self.stream::<TasksState>(StreamId::tasks()) else { return Ok(None) };

@@ -10,6 +10,7 @@ use rekindle_domain::event::{
 use rekindle_domain::id::{BootId, RunId, SessionId, StreamId, TaskId};
 use rekindle_domain::line::{Draft, Line};
 use rekindle_domain::session::SessionState;
+use rekindle_domain::task::retry::RunSoFar;
 use rekindle_domain::task::transition::{Standing, Transition, task_of, transition};
 use rekindle_domain::task::{Task, TasksState, compose};
 use rekindle_store::commit::{Append, Commits, Inline};
@@ -103,7 +104,8 @@ impl Queue<'_> {
             None => RunCompleted { run_id, stop_reason: None, usage: None }.into(),
         };
         let state = self.0.current(session).expect("open").state;
-        let with = compose::with_run(&task, state.open_run(), session, &end);
+        let run = RunSoFar::of(&state).expect("a run");
+        let with = compose::with_run(&task, run, session, &end);
         let append =
             Append::durable(session, vec![end.into()]).and(StreamId::tasks(), with.into_iter().collect());
         self.0.append_together(append).expect("ended");
