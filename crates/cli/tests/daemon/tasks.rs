@@ -249,3 +249,22 @@ fn deadlines_and_missing_variables_are_told_and_held_to() {
     let log = std::fs::read_to_string(lab.home().join("tasks/tasks.jsonl")).expect("a log");
     assert!(log.contains("A_SECRET_OF_MINE") && !log.contains("\"x\""));
 }
+
+#[test]
+fn a_task_that_has_used_its_budget_is_ended_by_it() {
+    let lab = Lab::new();
+    let mut slow = lab.task_in("a", "barrier here\nsay never");
+    slow["budget"] = json!({"wall_s": 1});
+    let slow = lab.add_task(&slow);
+    let ended = lab.wait_task(&slow, "failed");
+    assert_eq!(ended["reason"], "budget: wall time");
+    let words = lab.task_history(&slow);
+    assert_eq!(words.last().map(String::as_str), Some("failed budget"), "{words:?}");
+    let mut quick = lab.task_in("b", "say done");
+    quick["budget"] = json!({"wall_s": 3600, "turns": 1, "tokens": 1_000_000, "cost": 5});
+    let quick = lab.add_task(&quick);
+    lab.wait_task(&quick, "completed");
+    let mut wrong = lab.task_in("b", "say done");
+    wrong["budget"] = json!({"cost": -1});
+    assert_eq!(lab.ask("POST", "/api/tasks", &wrong).code().1, "invalid_task");
+}

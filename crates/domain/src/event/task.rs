@@ -347,6 +347,9 @@ pub struct EndedTask {
     /// How urgent it is, if that was changed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub priority: Option<i8>,
+    /// How long its attempts went on, in milliseconds.
+    #[serde(default)]
+    pub earlier_ms: u64,
     /// Records of it so far: the next transition has the next number.
     pub transitions: u32,
 }

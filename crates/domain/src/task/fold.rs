@@ -40,7 +40,7 @@ impl TasksState {
                 let ended = || resumed.ended.as_ref().map(|ended| brought_back(resumed.task_id, ended, ts));
                 let Some(mut task) = ended().or_else(|| known.as_deref().cloned()) else { return Ok(()) };
                 if resumed.attempt > task.attempt || task.started_at.is_none() {
-                    task.started_at = Some(ts);
+                    (task.earlier_ms, task.started_at) = (task.wall_ms(ts), Some(ts));
                 }
                 (task.session_id, task.run_id) = (Some(resumed.session_id), Some(resumed.run_id));
                 task.reason = Some(resumed.reason.as_ref().into());
@@ -111,6 +111,7 @@ fn empty_task(id: TaskId, spec: Arc<crate::event::TaskSpec>, created_at: Timesta
         created_at,
         updated_at: created_at,
         started_at: None,
+        earlier_ms: 0,
         eligible_at: created_at,
         cancel: None,
         unmet: Vec::new(),
@@ -125,6 +126,7 @@ fn brought_back(id: TaskId, ended: &EndedTask, ts: Timestamp) -> Task {
     Task {
         attempt: ended.attempt,
         last_end: ended.reason.clone(),
+        earlier_ms: ended.earlier_ms,
         session_id: ended.session_id,
         run_id: ended.run_id,
         priority: ended.priority.unwrap_or(spec.priority),
@@ -145,6 +147,7 @@ fn changed(known: &Task, ts: Timestamp, event: &Event<'_>) -> Task {
         }
         Event::TaskWaiting(waiting) => task.reason = Some(waiting.reason.as_ref().into()),
         Event::TaskRequeued(requeued) => {
+            task.earlier_ms = task.wall_ms(ts);
             (task.fresh, task.not_before) = (requeued.fresh, Some(requeued.not_before(ts)));
             task.eligible_at = ts;
             task.reason = Some(requeued.reason.as_ref().into());

@@ -59,6 +59,9 @@ pub struct Task {
     /// When its latest attempt began.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub started_at: Option<Timestamp>,
+    /// How long its earlier attempts went on, in milliseconds.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub earlier_ms: u64,
     /// Since when nothing of its own holds it back.
     pub eligible_at: Timestamp,
     /// Somebody wants it to end.
@@ -83,7 +86,18 @@ pub struct TaskCancel {
     pub status: TaskStatus,
 }
 
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "the signature serde asks for")]
+fn is_zero(millis: &u64) -> bool {
+    *millis == 0
+}
+
 impl Task {
+    /// Returns how long its attempts went on, all together, in milliseconds.
+    pub fn wall_ms(&self, now: Timestamp) -> u64 {
+        let running = self.started_at.filter(|_| self.status != TaskStatus::Pending);
+        self.earlier_ms.saturating_add(running.map_or(0, |started| now.millis_since(started)))
+    }
+
     /// Returns where it stands.
     pub fn standing(&self) -> Standing {
         Standing { status: self.status, attempt: self.attempt, transitions: self.transitions }
@@ -100,6 +114,7 @@ impl Task {
             session_id: self.session_id,
             run_id: self.run_id,
             priority: (self.priority != self.spec.priority).then_some(self.priority),
+            earlier_ms: self.wall_ms(self.updated_at),
             transitions,
         }
     }

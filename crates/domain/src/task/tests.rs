@@ -113,6 +113,11 @@ fn a_task_goes_through_its_statuses_and_leaves_when_it_has_ended() {
     events.extend([requeued(1, 1), changed(1)]);
     let task = after(&events).get(id(1)).expect("open").clone();
     assert_eq!((task.status, task.not_before, task.priority), (TaskStatus::Pending, Some(at(10)), 9));
+    assert_eq!(
+        (task.wall_ms(at(100)), task.earlier_ms),
+        (3_000, 3_000),
+        "from its claim to its being queued again"
+    );
     events.extend([claimed(1, 2), ended(1, 2, TaskStatus::Failed)]);
     let state = after(&events);
     assert!(state.is_empty() && state.get(id(1)).is_none());

@@ -2,6 +2,7 @@
 //! is due; every decision is the domain's, and everything that is true of a task is in the stream of tasks.
 
 mod begin;
+mod budgets;
 mod change;
 mod create;
 mod follow;

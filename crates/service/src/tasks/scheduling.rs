@@ -12,6 +12,7 @@ use rekindle_domain::task::{Task, TasksState, compose};
 use rekindle_domain::time::Timestamp;
 use rekindle_wire::code::Code;
 
+use super::budgets::next_budget_end;
 use super::{Tasks, Wake};
 use crate::error::{Result, chain};
 use crate::show::SessionEntry;
@@ -138,7 +139,7 @@ impl Tasks {
             .map_or(AT_LEAST_EVERY, |patience| patience.clamp(Duration::from_millis(1), AT_LEAST_EVERY)))
     }
 
-    /// Asks for the end of what runs behind its deadline, and has every wish for an end carried out that was recorded: whoever
+    /// Asks for the end of what runs behind its deadline or has used up its budget, and has every wish for an end carried out that was recorded: whoever
     /// recorded it may have died before anybody was told.
     fn end_what_must(&self, state: &TasksState, now: Timestamp) {
         for task in state.iter().filter(|task| task.status != TaskStatus::Pending) {
@@ -146,7 +147,7 @@ impl Tasks {
             let ended = match &task.cancel {
                 Some(cancel) => self.cancel_run(task, cancel),
                 None if is_late => self.end(task, compose::actor::SCHEDULER, "deadline", TaskStatus::Failed),
-                None => Ok(()),
+                None => self.hold_to_budget(task, now),
             };
             if let Err(error) = ended {
                 tracing::warn!(task = %task.id, "it is to end, and cannot be cancelled yet: {}", error.text());
@@ -240,9 +241,10 @@ impl SeenTask {
     }
 }
 
-/// Returns how long it is until the first deadline of a task that runs.
+/// Returns how long it is until the first deadline of a task that runs, or the end of its time.
 fn next_deadline(state: &TasksState, now: Timestamp) -> Duration {
     let running = state.iter().filter(|task| task.status != TaskStatus::Pending && task.cancel.is_none());
-    let left = running.filter_map(|task| task.spec.deadline_at).map(|at| at.millis_since(now)).min();
-    left.map_or(AT_LEAST_EVERY, |left| Duration::from_millis(left.max(1)).min(AT_LEAST_EVERY))
+    let deadline = running.filter_map(|task| task.spec.deadline_at).map(|at| at.millis_since(now)).min();
+    let deadline = deadline.map(|left| Duration::from_millis(left.max(1)));
+    [deadline, next_budget_end(state, now)].into_iter().flatten().fold(AT_LEAST_EVERY, Duration::min)
 }

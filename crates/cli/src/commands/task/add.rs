@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use rekindle_client::clock::SystemClock;
 use rekindle_client::{Exit, Failure, read};
-use rekindle_domain::event::DEFAULT_ATTEMPTS;
+use rekindle_domain::event::{Budget, DEFAULT_ATTEMPTS};
 use rekindle_domain::time::{Clock, Timestamp};
 use rekindle_service::upkeep::Age;
 use rekindle_terminal::output::plural;
@@ -18,7 +18,7 @@ use super::task_arg::find;
 use crate::commands::Context;
 use crate::hints::ours;
 use crate::prompt_arg::prompt;
-use crate::session_options::SessionOptions;
+use crate::session_options::{SessionOptions, seconds};
 
 /// Add a task, or one for each item of a file
 ///
@@ -60,6 +60,18 @@ pub(crate) struct Args {
     /// How often it may be attempted, continuations after an interruption included
     #[arg(long, value_name = "N", default_value_t = DEFAULT_ATTEMPTS, value_parser = clap::value_parser!(u32).range(1..=100))]
     max_attempts: u32,
+
+    /// End it when it has used so many tokens, as far as its agent tells
+    #[arg(long, value_name = "N")]
+    max_tokens: Option<u64>,
+
+    /// End it when it has cost so much, in the currency of its agent, as far as that tells
+    #[arg(long, value_name = "AMOUNT")]
+    max_cost: Option<f64>,
+
+    /// End it when it has run for so long, as in 2h
+    #[arg(long, value_name = "TIME", value_parser = seconds)]
+    max_time: Option<u64>,
 
     /// Doing it twice does no harm: it is attempted again also after it may have had effects
     #[arg(long)]
@@ -131,6 +143,13 @@ fn new_task(args: &Args, session: &NewSession, after: Vec<NewDependency>, prompt
         max_attempts: args.max_attempts,
         repeatable: args.repeatable,
         shared: args.shared,
+        budget: Some(Budget {
+            tokens: args.max_tokens,
+            cost: args.max_cost,
+            wall_s: args.max_time,
+            turns: None,
+        })
+        .filter(|budget| *budget != Budget::default()),
         labels: args.label.clone(),
         after,
         ..NewTask::of_session(session, Content::text(prompt))
