@@ -17,10 +17,11 @@ mod sqlite;
 mod stats;
 
 pub use database::{Batch, Cursor, TaskDb};
+pub use dialect::Dialect;
 pub use error::DbError;
 pub use postgres_sql::PostgresSql;
 pub use query::{TaskPage, TaskQuery};
 pub use row::{TaskRow, TransitionRow};
-pub use sql::Sql;
+pub use sql::{Row, Sql, Value};
 pub use sqlite::{OpenSqliteError, Sqlite};
 pub use stats::{AgentCounts, Day, TaskStats};

@@ -31,7 +31,7 @@ pub(crate) fn create_tasks() -> Operation {
 }
 
 /// What is refused of a task that is asked for.
-const NEW_TASK: [Code; 10] = [
+const NEW_TASK: [Code; 11] = [
     Code::AgentUnknown,
     Code::DependencyCycle,
     Code::DependencyUnknown,
@@ -41,6 +41,7 @@ const NEW_TASK: [Code; 10] = [
     Code::InvalidTask,
     Code::InvalidWorkingDir,
     Code::NoRandomness,
+    Code::SettingUnknown,
     Code::TasksDamaged,
 ];
 
