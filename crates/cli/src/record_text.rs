@@ -296,17 +296,9 @@ fn gist(event: &Event<'_>) -> String {
             plural(repaired.refilled, "record")
         ),
         Event::StatusDerived(derived) => derived.status.as_ref().into(),
-        // Those of tasks are not in a session's log.
-        Event::TaskCreated(_)
-        | Event::TaskClaimed(_)
-        | Event::TaskWaiting(_)
-        | Event::TaskResumed(_)
-        | Event::TaskRequeued(_)
-        | Event::TaskChanged(_)
-        | Event::TaskCancelRequested(_)
-        | Event::TaskRetried(_)
-        | Event::TaskEnded(_) => String::new(),
         Event::Unknown { record, .. } => record.as_json().to_owned(),
+        // Those of tasks are not in a session's log.
+        _ => String::new(),
     }
 }
 

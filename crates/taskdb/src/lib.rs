@@ -23,5 +23,5 @@ pub use postgres_sql::PostgresSql;
 pub use query::{TaskPage, TaskQuery};
 pub use row::{TaskRow, TransitionRow};
 pub use sql::{Row, Sql, Value};
-pub use sqlite::{OpenSqliteError, Sqlite};
-pub use stats::{AgentCounts, Day, TaskStats};
+pub use sqlite::Sqlite;
+pub use stats::{Day, TaskStats};

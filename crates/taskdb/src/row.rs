@@ -89,7 +89,7 @@ impl TaskRow {
 }
 
 /// A transition of a task as a row of its history.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct TransitionRow {
     /// The task.
     pub task_id: TaskId,

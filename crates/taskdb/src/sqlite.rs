@@ -1,6 +1,6 @@
 //! SQLite, in a file of the home: one connection that nobody else shares.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 
 use rusqlite::types::{ToSqlOutput, ValueRef};
@@ -13,42 +13,19 @@ use crate::sql::{Row, Sql, Value};
 /// A database in a file.
 pub struct Sqlite(Connection);
 
-/// Why a file was not opened as a database.
-#[derive(Debug, thiserror::Error)]
-pub enum OpenSqliteError {
-    /// It is on a file system that other machines share, where its locks are worth nothing.
-    #[error("{path} is on a network file system ({kind})")]
-    Network {
-        /// The file.
-        path: PathBuf,
-        /// What the file system is called.
-        kind: &'static str,
-    },
-    /// It could not be opened.
-    #[error("{path} cannot be opened")]
-    Open {
-        /// The file.
-        path: PathBuf,
-        /// Why.
-        #[source]
-        source: DbError,
-    },
-}
-
 impl Sqlite {
     /// Opens a file, making it if there is none. Nobody else opens it meanwhile; whoever was killed left nothing half done.
-    pub fn open(path: &Path) -> Result<Sqlite, OpenSqliteError> {
-        let failed = |source: DbError| OpenSqliteError::Open { path: path.to_owned(), source };
+    pub fn open(path: &Path) -> Result<Sqlite, DbError> {
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
             | OpenFlags::SQLITE_OPEN_CREATE
             | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-        let connection = Connection::open_with_flags(path, flags).map_err(|error| failed(told(error)))?;
+        let connection = Connection::open_with_flags(path, flags).map_err(told)?;
         let mut sqlite = Sqlite(connection);
         // A copy of what is in the log anyway: a power cut may cost its last rows, which are written again.
         let set = "PRAGMA locking_mode = EXCLUSIVE; PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; \
                    PRAGMA temp_store = MEMORY; PRAGMA cache_size = -4096";
-        sqlite.0.busy_timeout(Duration::from_secs(5)).map_err(|error| failed(told(error)))?;
-        sqlite.run(set).map_err(failed)?;
+        sqlite.0.busy_timeout(Duration::from_secs(5)).map_err(told)?;
+        sqlite.run(set)?;
         Ok(sqlite)
     }
 }

@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 
 use rekindle_domain::event::TaskStatus;
 use rekindle_domain::time::Timestamp;
-use serde::Serialize;
 
 use crate::error::DbError;
 use crate::row::{parse, word};
@@ -13,12 +12,8 @@ use crate::sql::{Row, Sql, Value};
 /// How long ago the last day began, in milliseconds.
 const DAY_MS: i64 = 24 * 60 * 60 * 1000;
 
-/// How many tasks of an agent stand where.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
-pub struct AgentCounts(pub BTreeMap<TaskStatus, u64>);
-
 /// What came of tasks in the last day.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Day {
     /// How many ended, by how.
     pub ended: BTreeMap<TaskStatus, u64>,
@@ -29,12 +24,12 @@ pub struct Day {
 }
 
 /// How tasks stand.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct TaskStats {
     /// How many there are, by where they stand.
     pub statuses: BTreeMap<TaskStatus, u64>,
     /// The same for each agent.
-    pub agents: BTreeMap<String, AgentCounts>,
+    pub agents: BTreeMap<String, BTreeMap<TaskStatus, u64>>,
     /// What came of those that ended in the last day.
     pub day: Day,
 }
@@ -46,7 +41,7 @@ pub(crate) fn stats(sql: &mut dyn Sql, home_id: &str, now: Timestamp) -> Result<
     for row in sql.query(counted, &[Value::Text(home_id.to_owned())])? {
         let (status, tasks) = (word(row.text(1)?)?, u64::try_from(row.int(2)?).unwrap_or(0));
         *stats.statuses.entry(status).or_default() += tasks;
-        *stats.agents.entry(row.text(0)?.to_owned()).or_default().0.entry(status).or_default() += tasks;
+        *stats.agents.entry(row.text(0)?.to_owned()).or_default().entry(status).or_default() += tasks;
     }
     let ended = "SELECT status, @text_of_time(started_at), @text_of_time(ended_at) FROM tasks \
                  WHERE ended_at >= @time($1) AND home_id = $2";

@@ -9,7 +9,7 @@ use rekindle_domain::event::Persistence;
 use rekindle_wire::request::{Content, NewSession};
 use rekindle_wire::view::KeyedSession;
 
-use super::{Context, queued};
+use super::{Context, run_queue};
 use crate::hints::attach;
 use crate::live::{Goal, watch};
 use crate::prompt_arg::prompt;
@@ -83,7 +83,7 @@ pub(super) fn run(context: &Context, args: Args) -> Result<Exit, Failure> {
         None => context.daemon_or_start()?,
     };
     if args.queue {
-        return queued::run(context, client, &body, &text, args.detach);
+        return run_queue::run(context, client, &body, &text, args.detach);
     }
     let body = client.post_once("/api/sessions", &body)?;
     let KeyedSession { session, message } = read(&body)?;

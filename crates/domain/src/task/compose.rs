@@ -9,8 +9,8 @@ use crate::session::{End, Run};
 
 use super::retry::{RunSoFar, retry_in_ms};
 use super::scheduler::Failed;
-use super::session_status::Mapped;
 use super::state::Task;
+use super::status_mapping::Mapped;
 
 /// Who changes tasks, where it is no person.
 pub mod actor {

@@ -5,11 +5,11 @@ pub mod compose;
 pub mod dependencies;
 mod directory_conflicts;
 mod fold;
-pub mod resume_text;
+pub mod resume_context;
 pub mod retry;
 pub mod scheduler;
-pub mod session_status;
 mod state;
+pub mod status_mapping;
 pub mod transition;
 
 pub use fold::is_met;

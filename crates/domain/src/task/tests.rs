@@ -4,7 +4,7 @@ use proptest::prelude::*;
 
 use super::compose::{self, actor};
 use super::retry::RunSoFar;
-use super::session_status::{Mapped, SessionFacts, task_status};
+use super::status_mapping::{Mapped, SessionFacts, task_status};
 use super::transition::{Standing, Transition, transition};
 use super::*;
 use crate::event::{

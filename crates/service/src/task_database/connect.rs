@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::{fmt, io};
 
 use rekindle_domain::time::Timestamp;
-use rekindle_taskdb::{DbError, OpenSqliteError, PostgresSql, Sql, Sqlite, TaskDb};
+use rekindle_taskdb::{DbError, PostgresSql, Sql, Sqlite, TaskDb};
 
 use crate::error::chain;
 
@@ -90,16 +90,11 @@ impl OpenError {
 }
 
 fn open_file(path: &Path) -> Result<TaskDb, OpenError> {
-    let sql = Sqlite::open(path).map_err(|error| match &error {
-        OpenSqliteError::Network { .. } => {
-            OpenError::ForGood(format!("{}; `[tasks] path` in the configuration moves it", chain(&error)))
-        }
-        OpenSqliteError::Open { source, .. } => match OpenError::of(source) {
-            OpenError::ForNow(_) => OpenError::ForNow(chain(&error)),
-            other => other,
-        },
-    })?;
-    TaskDb::open(Box::new(sql)).map_err(|error| OpenError::of(&error))
+    let opened = Sqlite::open(path).and_then(|sql| TaskDb::open(Box::new(sql)));
+    opened.map_err(|error| match OpenError::of(&error) {
+        OpenError::ForNow(why) => OpenError::ForNow(format!("{}: {why}", path.display())),
+        other => other,
+    })
 }
 
 /// Moves a damaged file out of the way, with what belongs to it.

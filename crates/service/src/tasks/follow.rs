@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use rekindle_domain::event::{CancelReason, TaskStatus};
 use rekindle_domain::id::SessionId;
-use rekindle_domain::task::session_status::{Mapped, SessionFacts, task_status};
+use rekindle_domain::task::status_mapping::{Mapped, SessionFacts, task_status};
 use rekindle_domain::task::{Task, TasksState, compose};
 
 use super::Tasks;
@@ -43,6 +43,7 @@ impl Tasks {
         };
         match mapped.and_then(|mapped| compose::follow_session(task, &mapped)) {
             Some(record) => self.append(vec![record]),
+            None if task.cancel.is_none() => self.hold_to_budget(task, self.views.workers.records.now()),
             None => Ok(()),
         }
     }

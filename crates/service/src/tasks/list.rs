@@ -9,7 +9,7 @@ use rekindle_wire::hint::Hint;
 use rekindle_wire::view::{DayView, TaskList, TaskStatsView, TaskView, TransitionList, TransitionView};
 
 use super::Tasks;
-use super::change::unknown;
+use super::update::unknown;
 use crate::error::{Result, ServiceError};
 use crate::show::page_size;
 
@@ -69,10 +69,9 @@ impl Tasks {
     /// Says how tasks stand.
     pub(crate) fn stats(&self) -> Result<TaskStatsView> {
         let (stats, as_of) = self.database.stats()?;
-        let agents = stats.agents.into_iter().map(|(name, counts)| (name, counts.0)).collect();
         let day =
             DayView { ended: stats.day.ended, median_ms: stats.day.median_ms, p90_ms: stats.day.p90_ms };
-        Ok(TaskStatsView { as_of, statuses: stats.statuses, agents, day })
+        Ok(TaskStatsView { as_of, statuses: stats.statuses, agents: stats.agents, day })
     }
 }
 

@@ -3,15 +3,15 @@
 
 mod begin;
 mod budgets;
-mod change;
+mod canonical_paths;
 mod create;
 mod follow;
 mod history;
 mod list;
-mod real_directories;
 mod resume_prompt;
 mod scheduling;
 mod show;
+mod update;
 mod wake;
 
 use std::collections::{BTreeMap, HashMap};
@@ -25,7 +25,7 @@ use rekindle_store::commit::Append;
 use rekindle_store::{AppendError, Store};
 use rekindle_wire::code::Code;
 
-use self::real_directories::RealDirectories;
+use self::canonical_paths::CanonicalPaths;
 pub(crate) use self::wake::Wake;
 use crate::drive::environment::Env;
 use crate::error::{Result, ServiceError, damaged_log};
@@ -66,7 +66,7 @@ pub(crate) struct Tasks {
     database: Arc<TaskDatabase>,
     /// What callers brought for agents of tasks that have not begun: in memory only.
     brought: Mutex<HashMap<TaskId, Env>>,
-    real: RealDirectories,
+    real: CanonicalPaths,
     pub(crate) wake: Arc<Wake>,
     /// Held by whoever asks for tasks with an idempotency key, in the name of that.
     keyed: NamedLocks,
@@ -87,7 +87,7 @@ impl Tasks {
             limits: settings.limits(),
             database,
             brought: Mutex::default(),
-            real: RealDirectories::default(),
+            real: CanonicalPaths::default(),
             wake,
             keyed: NamedLocks::default(),
         }

@@ -1,7 +1,7 @@
 //! What is known of a task's last attempt, for the agent of the next one.
 
 use rekindle_domain::task::Task;
-use rekindle_domain::task::resume_text::{LastAttempt, resume_context};
+use rekindle_domain::task::resume_context::{LastAttempt, resume_context};
 
 use super::Tasks;
 use crate::show::{find_run_checkpoints, log};

@@ -3,10 +3,10 @@
 use std::path::Path;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rekindle_domain::event::TaskStatus;
-use rekindle_domain::id::TaskId;
+use rekindle_domain::id::{SessionId, TaskId};
 use rekindle_domain::task::scheduler::{Decision, Hold, Limits, OpenRun, Pending, Work, decide};
 use rekindle_domain::task::{Task, TasksState, compose};
 use rekindle_domain::time::Timestamp;
@@ -48,12 +48,16 @@ fn run(weak: &Weak<Tasks>, wake: &Wake) {
     if let Some(tasks) = weak.upgrade() {
         tasks.follow_all();
     }
-    let (mut cached, mut patience) = (0, Duration::ZERO);
+    let (mut cached, mut due) = (0, Instant::now());
     loop {
-        let happened = wake.wait(patience);
+        let happened = wake.wait(due.saturating_duration_since(Instant::now()));
         let Some(tasks) = weak.upgrade().filter(|_| !happened.stop) else { return };
-        happened.sessions.into_iter().for_each(|session| tasks.follow(session));
-        patience = tasks.look(&mut cached);
+        happened.sessions.iter().for_each(|session| tasks.follow(*session));
+        // A session whose run goes on makes room for nobody: what it says is no reason to decide about all who wait.
+        let makes_room = || happened.sessions.iter().any(|session| !tasks.has_open_run(*session));
+        if happened.tasks || Instant::now() >= due || makes_room() {
+            due = Instant::now() + tasks.look(&mut cached);
+        }
     }
 }
 
@@ -111,6 +115,11 @@ impl Tasks {
                 AGAIN
             }
         }
+    }
+
+    /// Tells whether a run goes on in a session, as far as is known without waiting.
+    fn has_open_run(&self, session: SessionId) -> bool {
+        self.store.at_hand(session).is_some_and(|current| current.state.open_run().is_some())
     }
 
     fn schedule(&self, state: &TasksState, now: Timestamp) -> Result<Duration> {

@@ -9,8 +9,8 @@ use rekindle_domain::task::{Task, TasksState};
 use rekindle_wire::view::{TaskList, TaskProgress, TaskView};
 
 use super::Tasks;
-use super::change::unknown;
 use super::list::row_view;
+use super::update::unknown;
 use crate::error::Result;
 
 impl Tasks {

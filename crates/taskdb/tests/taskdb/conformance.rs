@@ -126,7 +126,7 @@ fn questions(db: &mut TaskDb) {
     assert_eq!(waits, [id(4)]);
     let stats = db.stats("home-a", at(1_000)).expect("counted");
     assert_eq!(stats.statuses[&TaskStatus::Completed], 10);
-    assert_eq!(stats.agents["claude"].0.values().sum::<u64>(), 20);
+    assert_eq!(stats.agents["claude"].values().sum::<u64>(), 20);
     assert_eq!(stats.day.ended[&TaskStatus::Failed], 5);
     assert!(stats.day.median_ms.is_some_and(|median| Some(median) <= stats.day.p90_ms));
 }

@@ -1,6 +1,6 @@
 //! SQLite: the suite, and what only a file can be.
 
-use rekindle_taskdb::{DbError, OpenSqliteError, Sql, Sqlite, TaskDb};
+use rekindle_taskdb::{DbError, Sql, Sqlite, TaskDb};
 
 use crate::conformance;
 
@@ -30,13 +30,9 @@ fn a_file_that_is_no_database_is_told_from_one_that_cannot_be_reached() {
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().join("tasks.db");
     std::fs::write(&path, "this is no database, however long it is ".repeat(100)).expect("written");
-    let opened = Sqlite::open(&path).map(|sql| TaskDb::open(Box::new(sql)));
-    let damaged = match opened {
-        Err(OpenSqliteError::Open { source, .. }) => source,
-        Ok(Err(error)) => error,
-        other => panic!("{:?}", other.map(|_| ())),
-    };
+    let opened = Sqlite::open(&path).and_then(|sql| TaskDb::open(Box::new(sql)));
+    let damaged = opened.err().expect("it is no database");
     assert!(matches!(damaged, DbError::Damaged(_)), "{damaged:?}");
     let nowhere = Sqlite::open(&directory.path().join("nowhere/tasks.db"));
-    assert!(matches!(nowhere, Err(OpenSqliteError::Open { source: DbError::Unreachable(_), .. })));
+    assert!(matches!(nowhere, Err(DbError::Unreachable(_))));
 }

@@ -12,9 +12,9 @@ use rekindle_terminal::output::plural;
 use rekindle_wire::request::{Content, NewDependency, NewSession, NewTask, NewTasks};
 use rekindle_wire::view::{TaskList, TaskView};
 
-use super::batch;
 use super::table::write_tasks;
 use super::task_arg::find;
+use super::task_file;
 use crate::commands::Context;
 use crate::hints::ours;
 use crate::prompt_arg::prompt;
@@ -93,7 +93,7 @@ pub(super) fn run(context: &Context, args: Args) -> Result<Exit, Failure> {
     let elsewhere = context.elsewhere()?;
     let session = args.session.session(context, elsewhere.as_ref())?;
     let items = match &args.file {
-        Some(file) => Some(batch::read(file)?),
+        Some(file) => Some(task_file::read(file)?),
         None => None,
     };
     let text = match &items {

@@ -1,8 +1,6 @@
 //! `rekindle task`: work that waits for its turn; asked for, listed, shown, cancelled, tried again.
 
 mod add;
-mod batch;
-mod change;
 mod export;
 mod history;
 mod list;
@@ -12,6 +10,8 @@ mod show;
 mod stats;
 mod table;
 mod task_arg;
+mod task_file;
+mod update;
 mod watch;
 
 use rekindle_client::{Exit, Failure};
@@ -55,9 +55,9 @@ enum Command {
     Watch(watch::Args),
     Logs(logs::Args),
     History(history::Args),
-    Cancel(change::CancelArgs),
-    Retry(change::RetryArgs),
-    Priority(change::PriorityArgs),
+    Cancel(update::CancelArgs),
+    Retry(update::RetryArgs),
+    Priority(update::PriorityArgs),
     Stats(stats::Args),
     Export(export::Args),
 }
@@ -72,8 +72,8 @@ pub(super) fn run(context: &Context, args: Args) -> Result<Exit, Failure> {
         Command::Export(args) => export::run(context, &args),
         Command::History(args) => history::run(context, &args),
         Command::Stats(args) => stats::run(context, &args),
-        Command::Cancel(args) => change::cancel(context, &args),
-        Command::Retry(args) => change::retry(context, &args),
-        Command::Priority(args) => change::set_priority(context, &args),
+        Command::Cancel(args) => update::cancel(context, &args),
+        Command::Retry(args) => update::retry(context, &args),
+        Command::Priority(args) => update::set_priority(context, &args),
     }
 }

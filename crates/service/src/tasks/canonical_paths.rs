@@ -12,7 +12,7 @@ const BELIEVED_FOR: Duration = Duration::from_secs(10);
 
 /// Names of directories without links, remembered for a while: a look at ten thousand tasks asks the disk for few.
 #[derive(Default)]
-pub(super) struct RealDirectories(Mutex<Known>);
+pub(super) struct CanonicalPaths(Mutex<Known>);
 
 struct Known {
     since: Instant,
@@ -25,7 +25,7 @@ impl Default for Known {
     }
 }
 
-impl RealDirectories {
+impl CanonicalPaths {
     /// Returns the name of a directory without links; one that is not there keeps its own.
     pub(super) fn of(&self, directory: &str) -> Arc<Path> {
         {
