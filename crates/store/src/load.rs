@@ -152,8 +152,10 @@ pub(crate) fn stand_in(home: &HomeFiles, session: SessionId) -> Loaded {
         return Loaded::new(replay, None);
     }
     let _at_work = at_work(session, "load");
+    // What is in a log that cannot be opened is not known, whatever a start that could not open it either has noted.
+    let Ok(reader) = if_exists(home.reader(session)) else { return Loaded::new(replay, None) };
     let mut damage = damage_note(home, session);
-    if let Ok(reader) = home.reader(session)
+    if let Some(reader) = reader
         && let Ok(Stop::Damaged(found)) = walk(&reader, &mut replay, u64::MAX)
     {
         damage = damage.or(Some(found));

@@ -153,7 +153,10 @@ impl From<Completion> for OneRecovered {
 fn recover_one(home: &HomeFiles, stream: StreamId, tail: &Tail<'_>) -> OneRecovered {
     // One stream's trouble is not the others' (I10), nor is a panic over it the next daemon's for ever.
     let _at_work = home.at_work(stream, "redo");
-    let damaged = |error: &io::Error| Completion::Damaged(Damage { offset: 0, detail: error.to_string() });
+    let damaged = |error: &io::Error| {
+        let detail = format!("what the write-ahead log has of it could not be added: {error}");
+        Completion::Damaged(Damage { offset: 0, detail })
+    };
     let lagging = |completion: Completion, keep: u64, lines: Vec<u8>, error: &io::Error| {
         let (path, lines, why) = (home.stream_log(stream), Arc::new(lines), error.to_string());
         let lag = Lag { path, keep, lines, file: None, cause: Cause::Recovery, why };
