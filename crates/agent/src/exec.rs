@@ -116,7 +116,7 @@ impl Profile for Exec {
         if self.prompt_by == PromptBy::Stdin {
             return command;
         }
-        let prompt = plain_text(content);
+        let prompt = content.plain_text();
         let mut placed = false;
         for argument in command.iter_mut().skip(1) {
             if let Some(before) = place(argument) {
@@ -146,23 +146,11 @@ impl Profile for Exec {
 
     fn prompt(&self, _input_seq: u64, _cursor: Option<&str>, content: &Raw<'_>) -> Option<Outgoing> {
         (self.prompt_by == PromptBy::Stdin).then(|| {
-            let mut line = plain_text(content).into_bytes();
+            let mut line = content.plain_text().into_bytes();
             line.push(b'\n');
             Outgoing { what: InputKind::Prompt, line }
         })
     }
-}
-
-/// Returns the text of a message's content: a string, or the text of its blocks.
-pub fn plain_text(content: &Raw<'_>) -> String {
-    let json = content.as_json();
-    if let Ok(text) = serde_json::from_str::<String>(json) {
-        return text;
-    }
-    let blocks: Vec<&serde_json::value::RawValue> = serde_json::from_str(json).unwrap_or_default();
-    let text =
-        |block: &&serde_json::value::RawValue| Object::parse(block.get())?.text("text").map(String::from);
-    blocks.iter().filter_map(text).collect()
 }
 
 #[cfg(test)]
@@ -216,7 +204,7 @@ mod tests {
     fn blocks_are_read_as_their_text() {
         let blocks =
             serde_json::from_str::<Raw<'_>>(r#"[{"type":"text","text":"a"},{"type":"image"},{"text":"b"}]"#);
-        assert_eq!(plain_text(&blocks.expect("blocks")), "ab");
-        assert_eq!(plain_text(&Raw::text("é\n")), "é\n");
+        assert_eq!(blocks.expect("blocks").plain_text(), "ab");
+        assert_eq!(Raw::text("é\n").plain_text(), "é\n");
     }
 }

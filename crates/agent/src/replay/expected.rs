@@ -167,5 +167,5 @@ fn sent_text(line: &Raw<'_>) -> Option<String> {
 /// Returns the text of a message; of one that is kept as a blob there is none here.
 fn content_text(content: &Raw<'_>) -> Option<String> {
     let json = content.as_json();
-    (!json.starts_with('{')).then(|| crate::exec::plain_text(content))
+    (!json.starts_with('{')).then(|| content.plain_text())
 }

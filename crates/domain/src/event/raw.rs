@@ -27,6 +27,16 @@ impl Raw<'_> {
         self.0.get()
     }
 
+    /// Returns the text of a message's content: a string, or the text of its blocks.
+    pub fn plain_text(&self) -> String {
+        if let Ok(text) = serde_json::from_str::<String>(self.as_json()) {
+            return text;
+        }
+        let blocks: Vec<&RawValue> = serde_json::from_str(self.as_json()).unwrap_or_default();
+        let blocks = blocks.iter().filter_map(|block| serde_json::from_str::<Block<'_>>(block.get()).ok());
+        blocks.map(|block| block.text).collect()
+    }
+
     /// Reads a value into memory of its own; for what outlives the line it is read from.
     pub(super) fn owned<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Raw<'static>, D::Error> {
         Box::<RawValue>::deserialize(deserializer).map(|raw| Raw(Cow::Owned(raw)))
@@ -36,6 +46,13 @@ impl Raw<'_> {
     pub fn into_owned(self) -> Raw<'static> {
         Raw(Cow::Owned(self.0.into_owned()))
     }
+}
+
+/// The text of a block of a message.
+#[derive(Deserialize)]
+struct Block<'a> {
+    #[serde(borrow)]
+    text: Cow<'a, str>,
 }
 
 impl fmt::Debug for Raw<'_> {

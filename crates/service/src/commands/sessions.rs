@@ -5,7 +5,6 @@ use std::sync::Arc;
 use std::sync::mpsc::{RecvTimeoutError, sync_channel};
 use std::time::Duration;
 
-use rekindle_agent::exec::plain_text;
 use rekindle_domain::compose::begin;
 use rekindle_domain::event::{CancelReason, Options, Raw, SessionClosed, SessionCreated, SessionDeleted};
 use rekindle_domain::id::SessionId;
@@ -188,7 +187,7 @@ fn set_aside(workers: &Arc<Workers>, session: SessionId, by: &str) -> Result<()>
 }
 
 fn title(content: &Raw<'static>) -> String {
-    let text = plain_text(content);
+    let text = content.plain_text();
     let line = text.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default();
     match line.char_indices().nth(TITLE) {
         Some((at, _)) => format!("{}…", &line[..at]),

@@ -6,7 +6,6 @@ use std::collections::HashMap;
 use std::io;
 use std::sync::Mutex;
 
-use rekindle_agent::exec::plain_text;
 use rekindle_domain::event::Event;
 use rekindle_domain::id::{HolderId, RunId, SessionId};
 use rekindle_domain::line::Line;
@@ -127,7 +126,7 @@ fn read_added(reader: &LogReader, mut known: Known) -> io::Result<Known> {
             && parsed.kind == MESSAGE
             && let Ok(Event::MessageAgent(said)) = parsed.event()
         {
-            known.words = last_line(&plain_text(&said.content));
+            known.words = last_line(&said.content.plain_text());
         }
     }
     Ok(known)
@@ -136,7 +135,7 @@ fn read_added(reader: &LogReader, mut known: Known) -> io::Result<Known> {
 /// Looks through a log from its end. Its last line is read again the next time: it may not have been whole.
 fn read_last(reader: &LogReader) -> Option<Known> {
     let found = find_last_event(reader, |event| match event {
-        Event::MessageAgent(said) => Some(plain_text(&said.content)),
+        Event::MessageAgent(said) => Some(said.content.plain_text()),
         Event::SessionCreated(_) => Some(String::new()),
         _ => None,
     });
