@@ -4,9 +4,12 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
+use std::time::Duration;
 
-use rekindle_service::daemon::{DatabaseChoice, TaskSettings};
+use rekindle_service::daemon::{DatabaseChoice, DatabaseSettings, TaskSettings};
 use serde::Deserialize;
+
+use crate::persistence_config::length_of_time;
 
 /// The section as it is written; what it does not say is not limited, but for all tasks together.
 #[derive(Debug, Default, Clone, PartialEq, Eq, Deserialize)]
@@ -22,6 +25,12 @@ pub(crate) struct TasksConfig {
     path: Option<PathBuf>,
     /// The address of a Postgres that has them, or `env:NAME` for the variable that has the address.
     url: Option<Address>,
+    /// How long rows of tasks that have ended are kept, as in `90d`.
+    #[serde(deserialize_with = "length_of_time")]
+    keep: Option<Duration>,
+    /// How long the history of a task is kept that has no row any more.
+    #[serde(deserialize_with = "length_of_time")]
+    keep_history: Option<Duration>,
 }
 
 /// The address of a database, which may have a password in it: it is shown to nobody.
@@ -46,11 +55,16 @@ impl Address {
 }
 
 impl TasksConfig {
-    /// Returns which database has the tasks.
-    fn database(&self) -> DatabaseChoice {
-        match &self.url {
-            Some(url) => DatabaseChoice::Postgres(url.read()),
-            None => DatabaseChoice::Sqlite(self.path.clone()),
+    /// Returns which database has the tasks, and for how long.
+    fn database(&self) -> DatabaseSettings {
+        let usual = DatabaseSettings::default();
+        DatabaseSettings {
+            choice: match &self.url {
+                Some(url) => DatabaseChoice::Postgres(url.read()),
+                None => DatabaseChoice::Sqlite(self.path.clone()),
+            },
+            keep_tasks: self.keep.unwrap_or(usual.keep_tasks),
+            keep_history: self.keep_history.unwrap_or(usual.keep_history),
         }
     }
 
@@ -80,10 +94,15 @@ mod tests {
         assert_eq!((settings.limit, settings.agents["claude"], settings.labels["ci"]), (Some(4), 2, 1));
         assert_eq!(read("").expect("settings").settings(), TaskSettings::default());
         let elsewhere = read("url = \"postgres://me:secret@db/tasks\"").expect("settings");
-        assert_eq!(elsewhere.database(), DatabaseChoice::Postgres("postgres://me:secret@db/tasks".into()));
+        assert_eq!(
+            elsewhere.database().choice,
+            DatabaseChoice::Postgres("postgres://me:secret@db/tasks".into())
+        );
         assert!(!format!("{elsewhere:?} {:?}", elsewhere.settings()).contains("secret"));
-        let moved = read("path = \"/data/tasks.db\"").expect("settings").database();
-        assert_eq!(moved, DatabaseChoice::Sqlite(Some("/data/tasks.db".into())));
+        let moved = read("path = \"/data/tasks.db\"\nkeep = \"30d\"").expect("settings").database();
+        let month = Duration::from_secs(30 * 24 * 60 * 60);
+        assert_eq!((moved.keep_tasks, moved.keep_history), (month, DatabaseSettings::default().keep_history));
+        assert_eq!(moved.choice, DatabaseChoice::Sqlite(Some("/data/tasks.db".into())));
         for bad in ["limit = 0", "[agents]\nclaude = 0", "limit = \"many\""] {
             assert!(read(bad).is_err(), "{bad}");
         }

@@ -14,6 +14,7 @@ pub mod fork;
 pub mod id;
 pub mod interval;
 pub mod kept_snapshot;
+pub mod last_words;
 pub mod line;
 pub mod message_outcome;
 pub mod path_name;

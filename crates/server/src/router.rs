@@ -15,7 +15,7 @@ use crate::openapi::{
     self, Api, describe, describe_diff, describe_forks, describe_snapshots, describe_tasks,
 };
 use crate::routes::{daemon, diff, forks, sessions, snapshots, tasks, waits};
-use crate::sse::{all_sessions, session};
+use crate::sse::{all_sessions, session, task};
 
 const SNAPSHOTS: &str = "/api/sessions/{id}/snapshots";
 const SNAPSHOT: &str = "/api/sessions/{id}/snapshots/{name}";
@@ -72,6 +72,7 @@ pub(crate) fn api() -> Api {
             tasks::transitions,
             describe_tasks::get_task_history(),
         )
+        .route(Method::GET, "/api/tasks/{id}/events", task::follow, describe_tasks::follow_task())
         .route(Method::POST, "/api/tasks/{id}/cancel", tasks::cancel, describe_tasks::cancel_task())
         .route(Method::POST, "/api/tasks/{id}/retry", tasks::retry, describe_tasks::retry_task())
         .route(Method::POST, "/api/tasks/{id}/priority", tasks::priority, describe_tasks::set_task_priority())

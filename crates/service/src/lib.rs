@@ -30,6 +30,7 @@ mod situations;
 pub mod snapshots;
 pub mod storage;
 pub mod task_database;
+mod task_history;
 mod task_link;
 mod tasks;
 mod test_knobs;

@@ -6,12 +6,15 @@ use rekindle_domain::event::{Dependency, TaskStatus};
 use rekindle_domain::id::TaskId;
 use rekindle_domain::time::Timestamp;
 
+use crate::columns::{selected, upsert};
 use crate::error::DbError;
 use crate::migrations::migrate;
+use crate::project::Owner;
 use crate::query::{TaskPage, TaskQuery};
-use crate::row::{TaskRow, TransitionRow, json, parse, plain, read_json, selected, upsert, word};
+use crate::row::{TaskRow, TransitionRow};
 use crate::sql::{Row, Sql, Value};
 use crate::stats::{TaskStats, stats};
+use crate::values::{json, parse, plain, read_json, word};
 
 /// Tasks that are asked for by name in one statement.
 const AT_ONCE: usize = 200;
@@ -23,6 +26,8 @@ pub struct Cursor {
     pub seq: u64,
     /// Its hash, so that another history is told from this one.
     pub h: String,
+    /// What a projection needs to go on behind it, where rows are not enough.
+    pub state: Option<String>,
 }
 
 /// Rows that are written together, with the cursor they bring their stream to.
@@ -44,9 +49,34 @@ pub struct Batch {
     pub cursor: Cursor,
 }
 
+impl Batch {
+    /// Makes a batch of rows that were others before, or none: those that are the same are left out.
+    pub fn new(
+        owner: &Owner,
+        stream: &str,
+        before: &HashMap<TaskId, TaskRow>,
+        rows: HashMap<TaskId, TaskRow>,
+        transitions: Vec<TransitionRow>,
+        cursor: Cursor,
+    ) -> Batch {
+        let tasks: Vec<TaskRow> =
+            rows.into_values().filter(|row| before.get(&row.task_id) != Some(row)).collect();
+        let left = tasks.iter().filter_map(|row| before.get(&row.task_id));
+        Batch {
+            home_id: owner.home_id.clone(),
+            stream: stream.to_owned(),
+            left: left.map(|row| (row.agent_name.clone(), row.status)).collect(),
+            entered: tasks.iter().map(|row| (row.agent_name.clone(), row.status)).collect(),
+            tasks,
+            transitions,
+            cursor,
+        }
+    }
+}
+
 /// A database of tasks.
 pub struct TaskDb {
-    sql: Box<dyn Sql>,
+    pub(crate) sql: Box<dyn Sql>,
 }
 
 impl TaskDb {
@@ -58,28 +88,25 @@ impl TaskDb {
 
     /// Returns how far the rows of a stream have come.
     pub fn cursor(&mut self, home_id: &str, stream: &str) -> Result<Option<Cursor>, DbError> {
-        let asked = "SELECT seq, h FROM cursors WHERE home_id = $1 AND stream = $2";
+        let asked = "SELECT seq, h, state FROM cursors WHERE home_id = $1 AND stream = $2";
         let rows = self.sql.query(asked, &[Value::Text(home_id.into()), Value::Text(stream.into())])?;
         rows.first()
             .map(|row| {
-                Ok(Cursor { seq: u64::try_from(row.int(0)?).unwrap_or(0), h: row.text(1)?.to_owned() })
+                let seq = u64::try_from(row.int(0)?).unwrap_or(0);
+                Ok(Cursor { seq, h: row.text(1)?.to_owned(), state: row.maybe_text(2)?.map(str::to_owned) })
             })
             .transpose()
     }
 
-    /// Forgets everything of a home: its rows are written again from its stream.
-    pub fn forget(&mut self, home_id: &str) -> Result<(), DbError> {
-        let home = [vec![Value::Text(home_id.into())]];
-        self.in_transaction(|sql| {
-            sql.execute_each(
-                "DELETE FROM task_dependencies WHERE task_id IN (SELECT task_id FROM tasks WHERE home_id = $1)",
-                &home,
-            )?;
-            for table in ["tasks", "task_transitions", "counters", "cursors"] {
-                sql.execute_each(&format!("DELETE FROM {table} WHERE home_id = $1"), &home)?;
-            }
-            Ok(())
-        })
+    /// Returns how far the rows of every stream of a home have come, without what projections need to go on.
+    pub fn cursors(&mut self, home_id: &str) -> Result<Vec<(String, Cursor)>, DbError> {
+        let asked = "SELECT stream, seq, h FROM cursors WHERE home_id = $1";
+        let rows = self.sql.query(asked, &[Value::Text(home_id.into())])?;
+        let read = |row: &Row| {
+            let seq = u64::try_from(row.int(1)?).unwrap_or(0);
+            Ok((row.text(0)?.to_owned(), Cursor { seq, h: row.text(2)?.to_owned(), state: None }))
+        };
+        rows.iter().map(read).collect()
     }
 
     /// Writes a batch: all of it or nothing.
@@ -120,6 +147,7 @@ impl TaskDb {
             Value::Text(batch.stream.clone()),
             Value::Int(i64::try_from(batch.cursor.seq).unwrap_or(i64::MAX)),
             Value::Text(batch.cursor.h.clone()),
+            Value::text(batch.cursor.state.as_deref()),
         ];
         self.in_transaction(|sql| {
             sql.execute_each(&upsert(), &rows)?;
@@ -175,46 +203,6 @@ impl TaskDb {
         stats(&mut *self.sql, home_id, now)
     }
 
-    /// Removes tasks of a home that ended before some time, and their history before another; returns how many tasks went.
-    pub fn remove_ended(
-        &mut self,
-        home_id: &str,
-        tasks_before: Timestamp,
-        history_before: Timestamp,
-    ) -> Result<u64, DbError> {
-        let tasks = vec![Value::Text(home_id.into()), Value::Text(tasks_before.to_string())];
-        let counted = "SELECT agent_name, status, COUNT(*) FROM tasks \
-                       WHERE home_id = $1 AND ended_at < @time($2) GROUP BY agent_name, status";
-        self.in_transaction(|sql| {
-            let gone = sql.query(counted, &tasks)?;
-            let counts: Vec<Vec<Value>> = gone
-                .iter()
-                .map(|row| {
-                    let (agent, status) = (row.text(0)?.to_owned(), row.text(1)?.to_owned());
-                    let home = Value::Text(home_id.into());
-                    Ok(vec![home, Value::Text(agent), Value::Text(status), Value::Int(-row.int(2)?)])
-                })
-                .collect::<Result<_, DbError>>()?;
-            sql.execute_each(COUNT, &counts)?;
-            sql.execute_each(
-                "DELETE FROM task_dependencies WHERE task_id IN \
-                 (SELECT task_id FROM tasks WHERE home_id = $1 AND ended_at < @time($2))",
-                std::slice::from_ref(&tasks),
-            )?;
-            sql.execute_each(
-                "DELETE FROM tasks WHERE home_id = $1 AND ended_at < @time($2)",
-                std::slice::from_ref(&tasks),
-            )?;
-            let history = vec![Value::Text(home_id.into()), Value::Text(history_before.to_string())];
-            sql.execute_each(
-                "DELETE FROM task_transitions WHERE home_id = $1 AND at < @time($2) \
-                 AND task_id NOT IN (SELECT task_id FROM tasks WHERE home_id = $1)",
-                &[history],
-            )?;
-            gone.iter().map(|row| Ok(u64::try_from(row.int(2)?).unwrap_or(0))).sum()
-        })
-    }
-
     fn add_dependencies(&mut self, tasks: &mut [TaskRow]) -> Result<(), DbError> {
         for tasks in tasks.chunks_mut(AT_ONCE) {
             let names: Vec<String> = (1..=tasks.len()).map(|n| format!("${n}")).collect();
@@ -235,7 +223,7 @@ impl TaskDb {
         Ok(())
     }
 
-    fn in_transaction<T>(
+    pub(crate) fn in_transaction<T>(
         &mut self,
         work: impl FnOnce(&mut dyn Sql) -> Result<T, DbError>,
     ) -> Result<T, DbError> {
@@ -257,11 +245,11 @@ const INSERT_TRANSITION: &str = "INSERT INTO task_transitions \
     (task_id, n, home_id, from_status, to_status, reason, actor, at, metadata) \
     VALUES ($1, $2, $3, $4, $5, $6, $7, @time($8), @json($9)) ON CONFLICT DO NOTHING";
 
-const COUNT: &str = "INSERT INTO counters (home_id, agent_name, status, tasks) VALUES ($1, $2, $3, $4) \
+pub(crate) const COUNT: &str = "INSERT INTO counters (home_id, agent_name, status, tasks) VALUES ($1, $2, $3, $4) \
     ON CONFLICT (home_id, agent_name, status) DO UPDATE SET tasks = counters.tasks + excluded.tasks";
 
-const SET_CURSOR: &str = "INSERT INTO cursors (home_id, stream, seq, h) VALUES ($1, $2, $3, $4) \
-    ON CONFLICT (home_id, stream) DO UPDATE SET seq = excluded.seq, h = excluded.h";
+const SET_CURSOR: &str = "INSERT INTO cursors (home_id, stream, seq, h, state) VALUES ($1, $2, $3, $4, $5) \
+    ON CONFLICT (home_id, stream) DO UPDATE SET seq = excluded.seq, h = excluded.h, state = excluded.state";
 
 fn transition_values(home_id: &str, row: &TransitionRow) -> Vec<Value> {
     vec![

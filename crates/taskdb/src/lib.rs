@@ -4,24 +4,30 @@
 //! [`project`] says what a record does to a row, purely. [`TaskDb`] writes rows and asks for them, in SQL that both databases
 //! understand; [`Sqlite`] and [`PostgresSql`] carry it out.
 
+mod columns;
 mod database;
 mod dialect;
 mod error;
 mod migrations;
 mod postgres_sql;
 pub mod project;
+mod project_session;
 mod query;
+mod removal;
 mod row;
+mod run_transition;
 mod sql;
 mod sqlite;
 mod stats;
+mod values;
 
 pub use database::{Batch, Cursor, TaskDb};
 pub use dialect::Dialect;
 pub use error::DbError;
 pub use postgres_sql::PostgresSql;
+pub use project_session::{Changes, SessionProjection};
 pub use query::{TaskPage, TaskQuery};
-pub use row::{TaskRow, TransitionRow};
+pub use row::{Progress, TaskRow, TaskUsage, TransitionRow};
 pub use sql::{Row, Sql, Value};
 pub use sqlite::Sqlite;
 pub use stats::{Day, TaskStats};

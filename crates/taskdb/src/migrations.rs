@@ -85,6 +85,7 @@ CREATE TABLE cursors (
     stream TEXT NOT NULL,
     seq BIGINT NOT NULL,
     h TEXT NOT NULL,
+    state TEXT,
     PRIMARY KEY (home_id, stream)
 );
 ";

@@ -6,8 +6,8 @@ use rekindle_domain::event::TaskStatus;
 use rekindle_domain::time::Timestamp;
 
 use crate::error::DbError;
-use crate::row::{parse, word};
 use crate::sql::{Row, Sql, Value};
+use crate::values::{parse, word};
 
 /// How long ago the last day began, in milliseconds.
 const DAY_MS: i64 = 24 * 60 * 60 * 1000;

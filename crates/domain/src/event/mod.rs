@@ -200,7 +200,7 @@ kinds! {
     MessageThought(MessageThought<'a>) = "message.thought", Position, Process;
     ToolCall(ToolCall<'a>) = "tool.call", State, Process;
     ToolUpdate(ToolUpdate<'a>) = "tool.update", State, Process;
-    PlanUpdated(PlanUpdated<'a>) = "plan.updated", Position, Process;
+    PlanUpdated(PlanUpdated<'a>) = "plan.updated", State, Process;
     UsageUpdated(UsageUpdated<'a>) = "usage.updated", State, Process;
     ModeUpdated(ModeUpdated<'a>) = "mode.updated", Position, Process;
     AgentNotice(AgentNotice<'a>) = "agent.notice", Position, Process;

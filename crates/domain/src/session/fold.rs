@@ -13,7 +13,7 @@ use crate::time::Timestamp;
 
 use super::{
     Agent, AgentProcess, Checkpoints, End, Interruption, Journal, MAX_MESSAGE_KEYS, MAX_QUEUED,
-    MAX_WAIT_KEYS, MessageKey, Run, SessionState, Wait, WaitKey,
+    MAX_WAIT_KEYS, MessageKey, PlanProgress, Run, SessionState, Wait, WaitKey,
 };
 
 /// Most tool calls of one run that are kept as open; an agent that begins more never ended the others.
@@ -177,6 +177,11 @@ impl SessionState {
                     self.owed_end = None;
                 }
             }
+            Event::PlanUpdated(plan) => {
+                if let Some(run) = self.open_run_mut() {
+                    run.plan = PlanProgress::of(&plan.entries);
+                }
+            }
             Event::ToolCall(call) => self.begin_tool(call),
             Event::ToolUpdate(update) => self.update_tool(update),
             Event::UsageUpdated(usage) => {
@@ -190,7 +195,6 @@ impl SessionState {
             | Event::TokenExpired(_) => self.token_records += 1,
             Event::MessageAgent(_)
             | Event::MessageThought(_)
-            | Event::PlanUpdated(_)
             | Event::ModeUpdated(_)
             | Event::AgentNotice(_)
             | Event::SessionRestored(_)
@@ -249,6 +253,7 @@ impl SessionState {
             checkpoints: Checkpoints::default(),
             drift: None,
             tool_calls: 0,
+            plan: None,
             tools: Vec::new(),
         });
         Ok(())

@@ -112,6 +112,7 @@ impl SessionState {
             drift: None,
             task_id: None,
             tool_calls: 0,
+            plan: None,
             tools: Vec::new(),
         });
         Some(run_id)

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Checkpoints, OwedEnd};
+use super::{Checkpoints, OwedEnd, PlanProgress};
 use crate::event::{CancelReason, Drift, InterruptReason, UncertainTool, WaitKind};
 use crate::id::{BootId, MessageId, RunId, TaskId, TokenId, WaitId};
 use crate::time::Timestamp;
@@ -54,6 +54,9 @@ pub struct Run {
     /// Tool calls announced so far.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub tool_calls: u32,
+    /// How much of its agent's plan is done, if it has one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub plan: Option<PlanProgress>,
     /// Tool calls announced and not ended.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tools: Vec<UncertainTool>,

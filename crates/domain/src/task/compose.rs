@@ -1,9 +1,10 @@
 //! The records of tasks, composed: what is recorded of a task with what happens to its run, and with what people ask.
 
 use crate::event::{
-    Event, TaskCancelRequested, TaskClaimed, TaskEnded, TaskRequeued, TaskResumed, TaskStatus, TaskWaiting,
+    EndedTask, Event, RunStarted, TaskCancelRequested, TaskClaimed, TaskEnded, TaskRequeued, TaskResumed,
+    TaskStatus, TaskWaiting,
 };
-use crate::id::{RunId, SessionId};
+use crate::id::{RunId, SessionId, TaskId};
 use crate::line::Draft;
 use crate::session::{End, Run};
 
@@ -25,6 +26,12 @@ pub mod actor {
     /// Another task.
     pub const DEPENDENCY: &str = "dependency";
 }
+
+/// What the reason begins with of a task that has used its budget, or most of it.
+pub const BUDGET_REASON: &str = "budget: ";
+
+/// The reason of a task for which it is too late.
+pub const DEADLINE_REASON: &str = "deadline";
 
 /// Composes the record of an attempt that begins; it belongs into one append with the run's.
 pub fn claim(task: &Task, session_id: SessionId, run_id: RunId, resume_prompt: Option<String>) -> Draft {
@@ -84,6 +91,33 @@ pub fn with_run(task: &Task, run: RunSoFar<'_>, session: SessionId, event: &Even
     }
 }
 
+/// Tells whether a rule ended a task that would end it again: its budget, or its deadline.
+pub fn is_ended_by_rule(ended: &EndedTask) -> bool {
+    let why = ended.reason.as_deref().unwrap_or_default();
+    ended.status == TaskStatus::Failed && (why.starts_with(BUDGET_REASON) || why == DEADLINE_REASON)
+}
+
+/// Composes the return of a task whose attempt was over: a person's message, or word to go on, begins another run where it worked.
+/// `ended` has the task if it had ended.
+pub fn bring_back(
+    task_id: TaskId,
+    ended: Option<EndedTask>,
+    session_id: SessionId,
+    started: &RunStarted<'_>,
+) -> Draft {
+    let reason = if started.continues.is_some() { "resumed by a person" } else { "a person's message" };
+    TaskResumed {
+        task_id,
+        attempt: started.attempt,
+        session_id,
+        run_id: started.run_id,
+        actor: "user".into(),
+        reason: reason.into(),
+        ended: ended.map(Box::new),
+    }
+    .into()
+}
+
 /// Composes what a later run of its own means for a task that does not know of it yet: that it goes on with that, and how it ended if
 /// it has. Nothing if it is known.
 pub fn catch_up(task: &Task, session: SessionId, run: &Run) -> Vec<Draft> {
@@ -117,7 +151,7 @@ pub fn catch_up(task: &Task, session: SessionId, run: &Run) -> Vec<Draft> {
 /// Composes the end of a task that can never begin.
 pub fn fail_pending(task: &Task, why: Failed) -> Draft {
     let (actor, reason) = match why {
-        Failed::Deadline => (actor::SCHEDULER, "deadline".to_owned()),
+        Failed::Deadline => (actor::SCHEDULER, DEADLINE_REASON.to_owned()),
         Failed::Dependency(on) => (actor::DEPENDENCY, format!("dependency: {on}")),
     };
     ended(task, TaskStatus::Failed, actor.into(), Some(reason))

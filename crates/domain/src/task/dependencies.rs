@@ -45,6 +45,23 @@ pub fn find_cycle(tasks: &[TaskId], waits_for: &[Vec<TaskId>]) -> Option<Vec<usi
     None
 }
 
+/// Returns the tasks that failed because one did, directly or through others, those first that are closer to it. `failed` has the
+/// task because of which each failed.
+pub fn failed_with(task: TaskId, failed: &HashMap<TaskId, TaskId>) -> Vec<TaskId> {
+    let mut by: HashMap<TaskId, Vec<TaskId>> = HashMap::new();
+    for (dependent, on) in failed {
+        by.entry(*on).or_default().push(*dependent);
+    }
+    let (mut found, mut next) = (Vec::new(), by.remove(&task).unwrap_or_default());
+    while !next.is_empty() {
+        next.sort_unstable();
+        let behind = next.iter().filter_map(|dependent| by.remove(dependent)).flatten().collect();
+        found.append(&mut next);
+        next = behind;
+    }
+    found
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -68,6 +85,17 @@ mod tests {
         ] {
             assert_eq!(cycle(waits), expected, "{waits:?}");
         }
+    }
+
+    #[test]
+    fn whoever_failed_with_a_task_is_found_through_others_and_in_order() {
+        let id = |n: u128| TaskId::from_ulid(n);
+        let failed =
+            HashMap::from([(id(2), id(1)), (id(3), id(1)), (id(9), id(3)), (id(5), id(9)), (id(7), id(6))]);
+        assert_eq!(failed_with(id(1), &failed), [id(2), id(3), id(9), id(5)]);
+        assert_eq!(failed_with(id(4), &failed), []);
+        let circle = HashMap::from([(id(1), id(2)), (id(2), id(1))]);
+        assert_eq!(failed_with(id(1), &circle), [id(2), id(1)]);
     }
 
     #[test]

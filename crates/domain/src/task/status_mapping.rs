@@ -58,7 +58,7 @@ pub fn task_status(facts: &SessionFacts<'_>) -> Option<Mapped> {
 }
 
 /// Returns the word for what is waited for.
-fn waits_for(kind: Option<WaitKind>) -> &'static str {
+pub fn waits_for(kind: Option<WaitKind>) -> &'static str {
     match kind {
         Some(WaitKind::Permission) => "permission",
         Some(WaitKind::Question) | None | Some(WaitKind::Unknown) => "question",

@@ -2,6 +2,7 @@
 
 use axum::http::StatusCode;
 use rekindle_wire::code::Code;
+use rekindle_wire::event::{Reset, TooSlow};
 use rekindle_wire::filter::TaskFilter;
 use rekindle_wire::request::{CancelTask, RetryTask, TaskPriority, TasksBody};
 use rekindle_wire::view::{TaskList, TaskStatsView, TaskView, TasksMade, TransitionList};
@@ -88,6 +89,23 @@ pub(crate) fn get_task_history() -> Operation {
             "metadata": null,
         }]}))
         .refuses([Code::TasksDbUnavailable])
+}
+
+pub(crate) fn follow_task() -> Operation {
+    let id = json!({"type": "string", "pattern": "^[0-9]{1,19}\\.[0-9]{1,9}\\.[0-9]{1,19}\\.[0-9a-f]{16}$", "examples": ["12.1.7.4df9e30ab1d947d5"]});
+    Operation::new::<String>("tasks", "followTask", "Follow a task to its end")
+        .answers(StatusCode::OK, "Server-sent events.")
+        .more(
+            "Every record of the task and of its runs is an event: its kind is the event's name, its line the data, and the id says how \
+             far both streams were told: `<tasks seq>.<attempt>.<seq>.<h>`. The stream ends behind `task.ended`. Whoever comes again \
+             with the id of that gets 204, which keeps a browser from coming again; if the task was brought back since, it goes on.",
+        )
+        .also_answers_nothing("The task has ended, and `Last-Event-ID` is the id of its end.")
+        .of_task()
+        .header("Last-Event-ID", "The id of the last event that was seen.", id, Code::InvalidLastEventId)
+        .event::<Reset>("reset", "The logs have no such record: forget what you have and begin again.")
+        .event::<TooSlow>("too_slow", "The follower is 1024 news behind: connect again with the last id.")
+        .refuses([Code::Storage, Code::TaskStateConflict])
 }
 
 pub(crate) fn get_task() -> Operation {

@@ -45,8 +45,8 @@ pub(crate) struct Operation {
     headers: Vec<Value>,
     body: Option<Body>,
     answer: Answer,
-    /// Another answer that it may give: its status, when, and of which type.
-    other: Option<(StatusCode, &'static str, MakeSchema)>,
+    /// Another answer that it may give: its status, when, and of which type, if it has a body.
+    other: Option<(StatusCode, &'static str, Option<MakeSchema>)>,
     events: Vec<(&'static str, &'static str, MakeSchema)>,
     pub(super) refusals: BTreeSet<Code>,
 }
@@ -86,7 +86,13 @@ impl Operation {
         status: StatusCode,
         about: &'static str,
     ) -> Operation {
-        self.other = Some((status, about, SchemaGenerator::subschema_for::<T>));
+        self.other = Some((status, about, Some(SchemaGenerator::subschema_for::<T>)));
+        self
+    }
+
+    /// Says when it may answer that there is nothing, if all goes well.
+    pub(crate) fn also_answers_nothing(mut self, about: &'static str) -> Operation {
+        self.other = Some((StatusCode::NO_CONTENT, about, None));
         self
     }
 
@@ -306,8 +312,10 @@ impl Operation {
         }
         let mut responses = Map::from_iter([(status.as_str().to_owned(), answer)]);
         if let Some((status, about, schema)) = &self.other {
-            let content = json!({"application/json": {"schema": schemas.answer(*schema)}});
-            let mut other = json!({"description": about, "content": content});
+            let mut other = json!({"description": about});
+            if let Some(schema) = schema {
+                other["content"] = json!({"application/json": {"schema": schemas.answer(*schema)}});
+            }
             if !headers.is_empty() {
                 other["headers"] = headers.clone().into();
             }

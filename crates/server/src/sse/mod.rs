@@ -4,6 +4,7 @@
 pub(crate) mod all_sessions;
 pub(crate) mod session;
 pub(crate) mod start;
+pub(crate) mod task;
 
 use std::convert::Infallible;
 use std::time::Duration;
@@ -34,14 +35,8 @@ pub fn frame(told: &Told) -> Bytes {
         Told::Record(line) => line.encoded(record),
         Told::Words(words) => words.encoded(|words| event("delta", words)),
         Told::Status(status) => event("status.derived", status.as_ref()),
-        // An empty id makes a browser forget the one it has: it comes back without, and begins at the beginning.
-        Told::Reset { last_seq } => {
-            let data = serde_json::to_vec(&Reset { last_seq: *last_seq }).unwrap_or_default();
-            encode_frame(b"event: reset\nid:\n", &data)
-        }
-        Told::TooSlow => {
-            event("too_slow", &TooSlow { hint: "connect again with the last id as Last-Event-ID".into() })
-        }
+        Told::Reset { last_seq } => reset(&Reset { last_seq: *last_seq }),
+        Told::TooSlow => too_slow(),
         Told::Damaged(damage) => {
             event("damaged", &LogDamage { offset: damage.offset, detail: damage.detail.clone() })
         }
@@ -58,11 +53,25 @@ pub fn is_last(told: &Told) -> bool {
     }
 }
 
+/// Writes that a follower is to begin again. An empty id makes a browser forget the one it has: it comes back without, and begins at
+/// the beginning.
+fn reset(reset: &Reset) -> Bytes {
+    encode_frame(b"event: reset\nid:\n", &serde_json::to_vec(reset).unwrap_or_default())
+}
+
+/// Writes that a follower is sent away.
+fn too_slow() -> Bytes {
+    event("too_slow", &TooSlow { hint: "connect again with the last id as Last-Event-ID".into() })
+}
+
+/// Returns a kind as the name of an event. It comes from a file; whatever stands there must not end the line.
+fn kind_name(kind: &str) -> String {
+    kind.chars().filter(|c| !c.is_control()).collect()
+}
+
 /// Writes a record: its kind, its place, and the line as it stands in the log.
 fn record(line: &LogLine) -> Bytes {
-    // A kind comes from a file; whatever stands there must not end the line.
-    let kind: String = line.kind.chars().filter(|c| !c.is_control()).collect();
-    let seq = line.seq;
+    let (kind, seq) = (kind_name(&line.kind), line.seq);
     let head = match line.hash {
         Some(hash) => format!("event: {kind}\nid: {seq}.{hash}\n"),
         None => format!("event: {kind}\nid: {seq}\n"),

@@ -22,14 +22,18 @@ pub(crate) async fn follow(app: App, Session(id): Session, Start(since): Start, 
     Ok(super::respond(events(following, next, closing)))
 }
 
-/// The next thing to tell, and who tells it.
-type Next<F> = Pin<Box<dyn Future<Output = (F, Option<Told>)> + Send>>;
+/// The next event, written, and whether nothing follows it; and who tells it.
+pub(super) type Next<F> = Pin<Box<dyn Future<Output = (F, Option<(Bytes, bool)>)> + Send>>;
 
 fn next(mut following: Following) -> Next<Following> {
     Box::pin(async move {
         let told = following.next().await;
-        (following, told)
+        (following, told.map(|told| written(&told)))
     })
+}
+
+fn written(told: &Told) -> (Bytes, bool) {
+    (frame(told), is_last(told))
 }
 
 struct Watcher<F> {
@@ -40,7 +44,7 @@ struct Watcher<F> {
     ping: Pin<Box<Sleep>>,
 }
 
-fn events<F: Send + 'static>(
+pub(super) fn events<F: Send + 'static>(
     following: F,
     next: fn(F) -> Next<F>,
     mut closing: Closing,
@@ -59,10 +63,10 @@ impl<F> Watcher<F> {
         let pending = self.pending.as_mut()?;
         tokio::select! {
             biased;
-            (following, told) = pending => {
-                let told = told?;
-                self.pending = (!is_last(&told)).then(|| (self.next)(following));
-                Some((frame(&told), self))
+            (following, event) = pending => {
+                let (bytes, is_last) = event?;
+                self.pending = (!is_last).then(|| (self.next)(following));
+                Some((bytes, self))
             }
             () = &mut self.ping => Some((Bytes::from_static(PING_FRAME), self)),
         }
@@ -84,7 +88,7 @@ mod tests {
                 let told = news.recv().await;
                 // Whatever is taken is on its way for a while.
                 tokio::time::sleep(PING / 3).await;
-                (news, told)
+                (news, told.map(|told| written(&told)))
             })
         }
         let (tell, news) = unbounded_channel();

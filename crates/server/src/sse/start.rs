@@ -48,12 +48,13 @@ fn last_event_id(headers: &HeaderMap) -> Result<Option<Since>, ApiError> {
     since(text).map(Some).ok_or_else(error)
 }
 
+/// Reads a number, without the sign that `parse` would also take.
+pub(super) fn number(text: &str) -> Option<u64> {
+    text.bytes().all(|byte| byte.is_ascii_digit()).then(|| text.parse().ok()).flatten()
+}
+
 /// Reads the id of an event: `seq.h`, or `seq` alone for a record of an older version, that has no hash.
 pub fn since(id: &str) -> Option<Since> {
-    let number = |text: &str| {
-        // `parse` would also take a sign.
-        text.bytes().all(|byte| byte.is_ascii_digit()).then(|| text.parse::<u64>().ok()).flatten()
-    };
     match id.split_once('.') {
         Some((seq, hash)) => Some(Since::Point(number(seq)?, hash.parse().ok()?)),
         None => Some(Since::After(number(id)?)),

@@ -56,7 +56,7 @@ use crate::metrics::{Format, Metrics};
 use crate::show::log::{self, LogPage};
 use crate::show::{SessionEntry, Views, find_run_checkpoints, run_diff};
 use crate::snapshots::Snapshots;
-pub use crate::task_database::DatabaseChoice;
+pub use crate::task_database::{DatabaseChoice, DatabaseSettings};
 pub use crate::tasks::TaskSettings;
 use crate::tasks::Tasks;
 use crate::upkeep::CollectionPolicy;
@@ -271,6 +271,11 @@ impl Daemon {
     /// Returns the history of a task.
     pub fn task_transitions(&self, id: TaskId) -> Result<TransitionList> {
         self.tasks.transitions(id)
+    }
+
+    /// Follows a task and its runs, behind an event or from its beginning.
+    pub fn follow_task(&self, id: TaskId, since: Option<feed::TaskPoint>) -> Result<feed::FollowTask> {
+        self.tasks.follow_task(&self.feed, id, since)
     }
 
     /// Says how tasks stand.

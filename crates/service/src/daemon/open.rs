@@ -102,11 +102,10 @@ impl Daemon {
             collector: Arc::new(collector),
             recovered: AtomicBool::new(false),
         });
+        let (database, clock) = (settings.tasks.database.clone(), workers.records.clock().clone());
+        let database = Arc::new(TaskDatabase::new(store.clone(), directory.clone(), database, clock));
         let views =
             Arc::new(Views { workers: workers.clone(), catalog: store.clone(), directory, log_details });
-        let database = settings.tasks.database.clone();
-        let database =
-            Arc::new(TaskDatabase::new(store.clone(), database, views.workers.records.clock().clone()));
         let _ = watch.task_database.set(database.clone());
         let tasks = Tasks::new(store.clone(), views.clone(), &settings.tasks, database, watch.wake.clone());
         let tasks = Arc::new(tasks);
@@ -186,11 +185,12 @@ impl Observer for Watch {
         if let Some(session) = stream.session() {
             self.feed.publish(session, News::Appended(receipt.last_seq));
         }
+        if stream == StreamId::tasks() {
+            self.feed.publish_tasks(receipt.last_seq);
+        }
         self.wake.grown(stream);
-        if stream == StreamId::tasks()
-            && let Some(database) = self.task_database.get()
-        {
-            database.grown();
+        if let Some(database) = self.task_database.get() {
+            database.grown(stream);
         }
     }
 }
@@ -211,5 +211,8 @@ impl Watcher for Watch {
         self.directory.forget(session);
         self.log_details.forget(session);
         self.wake.changed(session);
+        if let Some(database) = self.task_database.get() {
+            database.grown(session.into());
+        }
     }
 }

@@ -108,6 +108,11 @@ impl Following {
         Ok(following)
     }
 
+    /// Returns the number of the last record that was told, or is about to be.
+    pub(super) fn last(&self) -> u64 {
+        self.last
+    }
+
     /// Waits for the next thing to tell; none when it is over.
     pub async fn next(&mut self) -> Option<Told> {
         loop {

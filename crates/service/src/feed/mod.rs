@@ -4,12 +4,14 @@
 mod await_outcome;
 mod encoded_once;
 mod follow;
+mod follow_task;
 mod recent;
 mod stream;
 
 pub(crate) use await_outcome::await_outcome;
 pub use encoded_once::EncodedOnce;
 pub use follow::{Following, Since};
+pub use follow_task::{FollowTask, TaskFollowing, TaskPoint, TaskTold};
 pub use stream::{Stream, Subscription};
 
 use std::collections::HashMap;
@@ -21,7 +23,7 @@ use rekindle_domain::id::SessionId;
 use rekindle_domain::projector::Derived;
 use rekindle_wire::event::{Delta, DeltaKind};
 use rekindle_wire::view::HistoryMissing;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, broadcast};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, broadcast, watch};
 
 use crate::lock::locked;
 use crate::show::log::{Damage, LogLine};
@@ -114,6 +116,8 @@ impl Followed {
 pub struct Feed {
     sessions: Mutex<HashMap<SessionId, Followed>>,
     all: broadcast::Sender<Anywhere>,
+    /// The newest record of the stream of tasks.
+    tasks: watch::Sender<u64>,
     /// Held by everybody who reads a log for a follower.
     reading: Arc<Semaphore>,
     /// Those who follow one session, and those who follow every.
@@ -125,7 +129,7 @@ impl Default for Feed {
     fn default() -> Feed {
         let (one, every) = Default::default();
         let (all, reading) = (broadcast::channel(BUFFER).0, Arc::new(Semaphore::new(READS)));
-        Feed { sessions: Mutex::default(), all, reading, one, every }
+        Feed { sessions: Mutex::default(), all, tasks: watch::Sender::new(0), reading, one, every }
     }
 }
 
@@ -138,6 +142,16 @@ impl Feed {
         if let Some(followed) = locked(&self.sessions).get(&session) {
             let _ = followed.news.send(news);
         }
+    }
+
+    /// Tells those who follow tasks that their stream has grown.
+    pub fn publish_tasks(&self, last_seq: u64) {
+        self.tasks.send_replace(last_seq);
+    }
+
+    /// Follows the stream of tasks from now on.
+    pub(crate) fn follow_tasks(&self) -> watch::Receiver<u64> {
+        self.tasks.subscribe()
     }
 
     /// Tells whether anyone follows a session.

@@ -8,13 +8,13 @@ use std::sync::Mutex;
 
 use rekindle_domain::event::Event;
 use rekindle_domain::id::{HolderId, RunId, SessionId};
+use rekindle_domain::last_words::last_line;
 use rekindle_domain::line::Line;
 use rekindle_domain::session::{Journal, SessionState};
 use rekindle_domain::time::Timestamp;
 use rekindle_store::log::{Cursor, LogReader};
 
 use super::run_view::run_end_reason;
-use crate::drive::worker::last_line;
 use crate::lock::locked;
 use crate::log_search::find_last_event;
 use crate::storage::Sessions;

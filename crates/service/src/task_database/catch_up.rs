@@ -1,4 +1,5 @@
-//! Catching up: the records behind the cursor become rows, in batches, each with the cursor that it brings the database to.
+//! Catching up with the stream of tasks: the records behind the cursor become rows, in batches, each with the cursor that it brings
+//! the database to.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::io;
@@ -15,7 +16,7 @@ use rekindle_taskdb::{Batch, Cursor, DbError, TaskDb, TaskRow};
 use super::Tools;
 
 /// Records of one batch.
-const AT_ONCE: usize = 1_000;
+pub(super) const AT_ONCE: usize = 1_000;
 
 /// Why the database could not be brought up to date.
 #[derive(Debug, thiserror::Error)]
@@ -23,8 +24,8 @@ pub(super) enum CatchUpError {
     /// The database.
     #[error(transparent)]
     Database(#[from] DbError),
-    /// The log of the tasks.
-    #[error("the log of the tasks cannot be read")]
+    /// A log.
+    #[error("a log cannot be read")]
     Log(#[source] io::Error),
 }
 
@@ -73,7 +74,7 @@ pub(super) fn catch_up(tools: &Tools, db: &mut TaskDb) -> Result<(), CatchUpErro
 }
 
 /// Returns the place behind a record, if the log has it as the database does.
-fn behind(reader: &LogReader, known: &Cursor) -> io::Result<Option<LogCursor>> {
+pub(super) fn behind(reader: &LogReader, known: &Cursor) -> io::Result<Option<LogCursor>> {
     if known.seq == 0 {
         return Ok(Some(LogCursor::START));
     }
@@ -85,7 +86,7 @@ fn behind(reader: &LogReader, known: &Cursor) -> io::Result<Option<LogCursor>> {
     Ok(is_same.then_some(raw.end))
 }
 
-fn hash(line: &Line<'_>) -> String {
+pub(super) fn hash(line: &Line<'_>) -> String {
     line.hash.map(|hash| hash.to_string()).unwrap_or_default()
 }
 
@@ -93,7 +94,7 @@ fn hash(line: &Line<'_>) -> String {
 fn batch(owner: &Owner, db: &mut TaskDb, texts: &[Vec<u8>]) -> Result<Option<Batch>, DbError> {
     let lines: Vec<Line<'_>> = texts.iter().map_while(|text| Line::parse(text).ok()).collect();
     let Some(last) = lines.last() else { return Ok(None) };
-    let cursor = Cursor { seq: last.seq, h: hash(last) };
+    let cursor = Cursor { seq: last.seq, h: hash(last), state: None };
     // What this version does not know is passed over, as by the fold.
     let records: Vec<(TaskId, Timestamp, Event<'_>)> = lines
         .iter()
@@ -118,16 +119,5 @@ fn batch(owner: &Owner, db: &mut TaskDb, texts: &[Vec<u8>]) -> Result<Option<Bat
             transitions.push(line);
         }
     }
-    let tasks: Vec<TaskRow> =
-        rows.into_values().filter(|row| before.get(&row.task_id) != Some(row)).collect();
-    let left = tasks.iter().filter_map(|row| before.get(&row.task_id));
-    Ok(Some(Batch {
-        home_id: owner.home_id.clone(),
-        stream: StreamId::tasks().to_string(),
-        left: left.map(|row| (row.agent_name.clone(), row.status)).collect(),
-        entered: tasks.iter().map(|row| (row.agent_name.clone(), row.status)).collect(),
-        tasks,
-        transitions,
-        cursor,
-    }))
+    Ok(Some(Batch::new(owner, StreamId::tasks().as_str(), &before, rows, transitions, cursor)))
 }

@@ -2,15 +2,17 @@
 //! Nothing ever begins because of a row: while the database cannot be reached tasks go on, and only questions are refused.
 
 mod catch_up;
+mod catch_up_sessions;
 mod connect;
 mod thread;
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync_channel};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use rekindle_domain::id::TaskId;
+use rekindle_domain::id::{SessionId, StreamId, TaskId};
 use rekindle_domain::time::Clock;
 use rekindle_store::Store;
 use rekindle_taskdb::project::Owner;
@@ -19,6 +21,8 @@ use rekindle_wire::code::Code;
 
 pub use self::connect::DatabaseChoice;
 use crate::error::{Result, ServiceError};
+use crate::lock::locked;
+use crate::show::Directory;
 
 /// Questions that wait for their answer at once.
 const MOST_WAITING: usize = 256;
@@ -28,8 +32,10 @@ const PATIENCE: Duration = Duration::from_secs(30);
 
 /// What is asked of the thread.
 enum Ask {
-    /// The stream has grown.
-    Grown,
+    /// The stream of tasks has grown.
+    TasksGrown,
+    /// Sessions have grown.
+    SessionsGrown,
     List(Box<TaskQuery>, SyncSender<Answer<TaskPage>>),
     Tasks(Vec<TaskId>, SyncSender<Answer<Vec<TaskRow>>>),
     Transitions(TaskId, SyncSender<Answer<Vec<TransitionRow>>>),
@@ -44,38 +50,76 @@ type Answer<T> = std::result::Result<T, String>;
 /// What the thread works with.
 struct Tools {
     store: Arc<Store>,
+    directory: Arc<Directory>,
+    /// Sessions that have grown since their rows were written.
+    grown: Arc<Mutex<BTreeSet<SessionId>>>,
     owner: Owner,
-    choice: DatabaseChoice,
+    settings: DatabaseSettings,
     clock: Arc<dyn Clock>,
+}
+
+/// Where rows of tasks are, and for how long.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DatabaseSettings {
+    /// Which database has them.
+    pub choice: DatabaseChoice,
+    /// How long rows of tasks that have ended are kept.
+    pub keep_tasks: Duration,
+    /// How long histories of tasks without a row are kept.
+    pub keep_history: Duration,
+}
+
+impl Default for DatabaseSettings {
+    fn default() -> DatabaseSettings {
+        let days = |days: u64| Duration::from_secs(days * 24 * 60 * 60);
+        DatabaseSettings { choice: DatabaseChoice::default(), keep_tasks: days(90), keep_history: days(365) }
+    }
 }
 
 /// The database of tasks.
 pub(crate) struct TaskDatabase {
     ask: SyncSender<Ask>,
+    grown: Arc<Mutex<BTreeSet<SessionId>>>,
     /// What the thread takes over when it begins.
-    waiting: std::sync::Mutex<Option<(Receiver<Ask>, Tools)>>,
+    waiting: Mutex<Option<(Receiver<Ask>, Tools)>>,
 }
 
 impl TaskDatabase {
     /// Makes ready to open a database. Nothing is opened yet.
-    pub(crate) fn new(store: Arc<Store>, choice: DatabaseChoice, clock: Arc<dyn Clock>) -> TaskDatabase {
+    pub(crate) fn new(
+        store: Arc<Store>,
+        directory: Arc<Directory>,
+        settings: DatabaseSettings,
+        clock: Arc<dyn Clock>,
+    ) -> TaskDatabase {
         let (ask, asked) = sync_channel(MOST_WAITING);
         let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
         let owner = Owner { home_id: store.home_id().to_string(), host };
-        let tools = Tools { store, owner, choice, clock };
-        TaskDatabase { ask, waiting: std::sync::Mutex::new(Some((asked, tools))) }
+        let grown = Arc::new(Mutex::default());
+        let tools = Tools { store, directory, grown: grown.clone(), owner, settings, clock };
+        TaskDatabase { ask, grown, waiting: Mutex::new(Some((asked, tools))) }
     }
 
     /// Begins to bring the database up to date; returns at once.
     pub(crate) fn begin_thread(&self) -> std::io::Result<()> {
-        let Some((asked, tools)) = crate::lock::locked(&self.waiting).take() else { return Ok(()) };
+        let Some((asked, tools)) = locked(&self.waiting).take() else { return Ok(()) };
         let name = "tasks-db".to_owned();
         std::thread::Builder::new().name(name).spawn(move || thread::run(&asked, &tools)).map(drop)
     }
 
-    /// The stream of tasks has grown. Must not block: one that is told already needs not be told again.
-    pub(crate) fn grown(&self) {
-        let _ = self.ask.try_send(Ask::Grown);
+    /// A stream has grown. Must not block: one that is told already needs not be told again.
+    pub(crate) fn grown(&self, stream: StreamId) {
+        if stream == StreamId::tasks() {
+            let _ = self.ask.try_send(Ask::TasksGrown);
+        }
+        if let Some(session) = stream.session() {
+            let mut grown = locked(&self.grown);
+            let is_first = grown.is_empty();
+            grown.insert(session);
+            if is_first {
+                let _ = self.ask.try_send(Ask::SessionsGrown);
+            }
+        }
     }
 
     /// Has the thread leave, with everything written that it knows of.

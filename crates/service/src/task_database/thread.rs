@@ -1,16 +1,20 @@
 //! The thread of the database of tasks: connects, catches up, answers; and again, for as long as there is a daemon.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
+use rekindle_domain::id::SessionId;
 use rekindle_domain::time::Timestamp;
 use rekindle_taskdb::{DbError, TaskDb, TaskStats};
 
 use super::catch_up::{CatchUpError, catch_up};
+use super::catch_up_sessions::{Reached, catch_up_session, find_behind};
 use super::connect::{NotConnected, connect};
 use super::{Ask, Tools};
 use crate::error::chain;
+use crate::lock::locked;
 
 /// When a connection is tried again: at first, and at most.
 const FIRST_RETRY: Duration = Duration::from_millis(200);
@@ -19,12 +23,29 @@ const LAST_RETRY: Duration = Duration::from_secs(10);
 /// How long statistics are given again as they were.
 const STATS_FOR: Duration = Duration::from_secs(2);
 
+/// Sessions that grow are written together, not more often than this, unless somebody asks.
+const SESSIONS_EVERY: Duration = Duration::from_millis(500);
+
+/// How often what ended long ago is removed.
+const REMOVAL_EVERY: Duration = Duration::from_secs(3600);
+
 /// Where the thread stands with its database.
 enum Connection {
     /// It can be asked, and has come this far.
-    Open(Box<TaskDb>),
+    Open(Box<Opened>),
     /// It cannot, and is tried again then.
     Broken { why: String, again: Option<Instant>, patience: Duration },
+}
+
+/// A database that can be asked.
+struct Opened {
+    db: TaskDb,
+    /// Sessions whose rows are behind; none is known until all sessions are.
+    behind: Option<BTreeSet<SessionId>>,
+    /// When sessions that have grown are written.
+    due: Option<Instant>,
+    /// When what ended long ago was removed.
+    removed: Option<Instant>,
 }
 
 /// Does what is asked until nobody asks any more.
@@ -37,21 +58,119 @@ pub(super) fn run(asked: &Receiver<Ask>, tools: &Tools) {
     let mut stats: Option<(Instant, TaskStats, Timestamp)> = None;
     loop {
         connection = connection.tried_again(tools);
-        let patience = match &connection {
-            Connection::Broken { again: Some(again), .. } => again.saturating_duration_since(Instant::now()),
-            _ => Duration::from_secs(3600),
-        };
-        let ask = match asked.recv_timeout(patience) {
+        let ask = match asked.recv_timeout(connection.patience()) {
             Ok(ask) => ask,
-            Err(RecvTimeoutError::Timeout) => continue,
+            Err(RecvTimeoutError::Timeout) => {
+                connection = connection.and(|opened| opened.go_on(tools));
+                continue;
+            }
             Err(RecvTimeoutError::Disconnected) => return,
         };
         let leaves = matches!(ask, Ask::Leave);
         // Whoever asks is told of everything that was recorded before.
-        connection = connection.caught_up(tools);
+        connection = connection.and(|opened| match &ask {
+            Ask::SessionsGrown => {
+                opened.due.get_or_insert_with(|| Instant::now() + SESSIONS_EVERY);
+                Ok(())
+            }
+            Ask::TasksGrown => opened.catch_up(tools),
+            _ => opened.catch_up(tools).and_then(|()| opened.catch_up_grown(tools)),
+        });
         connection = connection.answered(ask, tools, &mut stats);
         if leaves {
             return;
+        }
+    }
+}
+
+impl Opened {
+    /// Brings the rows of tasks up to date.
+    fn catch_up(&mut self, tools: &Tools) -> Result<(), DbError> {
+        as_of_before(catch_up(tools, &mut self.db))
+    }
+
+    /// Brings the rows of the sessions up to date that have grown.
+    fn catch_up_grown(&mut self, tools: &Tools) -> Result<(), DbError> {
+        self.due = None;
+        let grown = std::mem::take(&mut *locked(&tools.grown));
+        for session in grown {
+            while self.catch_up_one(tools, session)? == Reached::More {}
+        }
+        Ok(())
+    }
+
+    fn catch_up_one(&mut self, tools: &Tools, session: SessionId) -> Result<Reached, DbError> {
+        match catch_up_session(tools, &mut self.db, session) {
+            Ok(reached) => Ok(reached),
+            Err(error) => as_of_before(Err(error)).map(|()| Reached::End),
+        }
+    }
+
+    /// Does the next piece of what is to be done while nobody asks.
+    fn go_on(&mut self, tools: &Tools) -> Result<(), DbError> {
+        if self.behind.is_none() && tools.directory.is_surveyed() {
+            locked(&tools.grown).clear();
+            self.behind = match find_behind(tools, &mut self.db) {
+                Ok(behind) => Some(behind),
+                Err(error) => return as_of_before(Err(error)),
+            };
+        }
+        if self.due.is_some_and(|due| due <= Instant::now()) {
+            // A run of a task is known to the stream of tasks first.
+            self.catch_up(tools)?;
+            return self.catch_up_grown(tools);
+        }
+        if let Some(session) = self.behind.as_ref().and_then(|behind| behind.first().copied()) {
+            if self.catch_up_one(tools, session)? == Reached::End
+                && let Some(behind) = &mut self.behind
+            {
+                behind.remove(&session);
+            }
+            return Ok(());
+        }
+        if self.removed.is_none_or(|removed| removed.elapsed() >= REMOVAL_EVERY) && self.behind.is_some() {
+            self.removed = Some(Instant::now());
+            return self.remove_ended(tools);
+        }
+        Ok(())
+    }
+
+    /// Removes what ended so long ago that nobody wants to keep it.
+    fn remove_ended(&mut self, tools: &Tools) -> Result<(), DbError> {
+        let before = |kept: Duration| {
+            tools.clock.now().plus_millis(-i64::try_from(kept.as_millis()).unwrap_or(i64::MAX))
+        };
+        let (tasks, history) = (before(tools.settings.keep_tasks), before(tools.settings.keep_history));
+        let removed = self.db.remove_ended(&tools.owner.home_id, tasks, history)?;
+        if removed > 0 {
+            tracing::info!(removed, "rows of tasks that ended long ago were removed");
+        }
+        Ok(())
+    }
+
+    /// Returns how long there is nothing to do unless somebody asks.
+    fn patience(&self) -> Duration {
+        match &self.behind {
+            None => FIRST_RETRY,
+            Some(behind) if !behind.is_empty() => Duration::ZERO,
+            Some(_) => {
+                let removal = self
+                    .removed
+                    .map_or(Duration::ZERO, |removed| REMOVAL_EVERY.saturating_sub(removed.elapsed()));
+                self.due.map_or(removal, |due| removal.min(due.saturating_duration_since(Instant::now())))
+            }
+        }
+    }
+}
+
+/// A log that cannot be read may be read again in a moment; what is asked meanwhile is answered as of before.
+fn as_of_before(outcome: Result<(), CatchUpError>) -> Result<(), DbError> {
+    match outcome {
+        Ok(()) => Ok(()),
+        Err(CatchUpError::Database(error)) => Err(error),
+        Err(error) => {
+            tracing::warn!("the database of tasks is behind: {}", chain(&error));
+            Ok(())
         }
     }
 }
@@ -64,8 +183,11 @@ impl Connection {
             return Connection::Broken { why, again, patience };
         }
         let home: &Path = tools.store.layout().home();
-        match connect(&tools.choice, home, tools.clock.now()) {
-            Ok(db) => Connection::Open(Box::new(db)).caught_up(tools),
+        match connect(&tools.settings.choice, home, tools.clock.now()) {
+            Ok(db) => {
+                let opened = Opened { db, behind: None, due: None, removed: None };
+                Connection::Open(Box::new(opened)).and(|opened| opened.catch_up(tools))
+            }
             Err(NotConnected::ForNow(now)) => {
                 if now != why {
                     tracing::warn!("the database of tasks cannot be reached, tasks go on without it: {now}");
@@ -80,17 +202,21 @@ impl Connection {
         }
     }
 
-    /// Brings the database up to date, if it can be asked.
-    fn caught_up(self, tools: &Tools) -> Connection {
-        let Connection::Open(mut db) = self else { return self };
-        match catch_up(tools, &mut db) {
-            Ok(()) => Connection::Open(db),
-            Err(CatchUpError::Database(error)) => broken(&error),
-            Err(error) => {
-                // The log may be read again in a moment; what is asked meanwhile is answered as of before.
-                tracing::warn!("the database of tasks is behind: {}", chain(&error));
-                Connection::Open(db)
-            }
+    /// Returns how long to wait for somebody who asks.
+    fn patience(&self) -> Duration {
+        match self {
+            Connection::Open(opened) => opened.patience(),
+            Connection::Broken { again: Some(again), .. } => again.saturating_duration_since(Instant::now()),
+            Connection::Broken { again: None, .. } => REMOVAL_EVERY,
+        }
+    }
+
+    /// Does something with the database, if it can be asked.
+    fn and(self, work: impl FnOnce(&mut Opened) -> Result<(), DbError>) -> Connection {
+        let Connection::Open(mut opened) = self else { return self };
+        match work(&mut opened) {
+            Ok(()) => Connection::Open(opened),
+            Err(error) => broken(&error),
         }
     }
 
@@ -101,13 +227,14 @@ impl Connection {
         tools: &Tools,
         stats: &mut Option<(Instant, TaskStats, Timestamp)>,
     ) -> Connection {
-        let Connection::Open(mut db) = self else {
+        let Connection::Open(mut opened) = self else {
             let Connection::Broken { why, .. } = &self else { return self };
             refuse(ask, why);
             return self;
         };
+        let db = &mut opened.db;
         let failed = match ask {
-            Ask::Grown | Ask::Leave => None,
+            Ask::TasksGrown | Ask::SessionsGrown | Ask::Leave => None,
             Ask::List(query, reply) => tell(db.list(&query), |answer| drop(reply.send(answer))),
             Ask::Tasks(ids, reply) => tell(db.tasks(&ids), |answer| drop(reply.send(answer))),
             Ask::Transitions(task, reply) => tell(db.transitions(task), |answer| drop(reply.send(answer))),
@@ -115,7 +242,7 @@ impl Connection {
                 let fresh = stats.as_ref().filter(|(at, ..)| at.elapsed() < STATS_FOR);
                 if let Some((_, known, as_of)) = fresh {
                     let _ = reply.send(Ok((known.clone(), *as_of)));
-                    return Connection::Open(db);
+                    return Connection::Open(opened);
                 }
                 let now = tools.clock.now();
                 let asked = db.stats(&tools.owner.home_id, now);
@@ -126,7 +253,7 @@ impl Connection {
             }
         };
         match failed {
-            None => Connection::Open(db),
+            None => Connection::Open(opened),
             Some(error) => broken(&error),
         }
     }
@@ -156,7 +283,7 @@ fn broken(error: &DbError) -> Connection {
 fn refuse(ask: Ask, why: &str) {
     let why = why.to_owned();
     match ask {
-        Ask::Grown | Ask::Leave => {}
+        Ask::TasksGrown | Ask::SessionsGrown | Ask::Leave => {}
         Ask::List(_, reply) => drop(reply.send(Err(why))),
         Ask::Tasks(_, reply) => drop(reply.send(Err(why))),
         Ask::Transitions(_, reply) => drop(reply.send(Err(why))),

@@ -4,15 +4,12 @@ use std::time::Duration;
 
 use rekindle_domain::event::{TaskChanged, TaskStatus};
 use rekindle_domain::task::budget::{BudgetState, Used, budget_state};
-use rekindle_domain::task::compose::actor;
+use rekindle_domain::task::compose::{BUDGET_REASON, actor};
 use rekindle_domain::task::{Task, TasksState};
 use rekindle_domain::time::Timestamp;
 
 use super::Tasks;
 use crate::error::Result;
-
-/// What the reason of a task begins with that has used most of its budget.
-const NOTICE: &str = "budget: ";
 
 impl Tasks {
     /// Ends a task that has used what it may use, and notes it of one that has nearly done so.
@@ -21,13 +18,15 @@ impl Tasks {
         match budget_state(budget, &self.used(task, now)) {
             BudgetState::Within => Ok(()),
             BudgetState::Exceeded(what) => {
-                self.end(task, actor::BUDGET, &format!("{NOTICE}{what}"), TaskStatus::Failed)
+                self.end(task, actor::BUDGET, &format!("{BUDGET_REASON}{what}"), TaskStatus::Failed)
             }
-            BudgetState::Nearly(_) if task.reason.as_deref().is_some_and(|why| why.starts_with(NOTICE)) => {
+            BudgetState::Nearly(_)
+                if task.reason.as_deref().is_some_and(|why| why.starts_with(BUDGET_REASON)) =>
+            {
                 Ok(())
             }
             BudgetState::Nearly(what) => {
-                let reason = Some(format!("{NOTICE}most of its {what} is used").into());
+                let reason = Some(format!("{BUDGET_REASON}most of its {what} is used").into());
                 let noted =
                     TaskChanged { task_id: task.id, actor: actor::BUDGET.into(), priority: None, reason };
                 self.append(vec![noted.into()])

@@ -2,11 +2,13 @@
 
 use rekindle_domain::event::TaskStatus;
 use rekindle_domain::id::TaskId;
-use rekindle_taskdb::{TaskQuery, TaskRow};
+use rekindle_taskdb::{Progress, TaskQuery, TaskRow};
 use rekindle_wire::code::Code;
 use rekindle_wire::filter::TaskFilter;
 use rekindle_wire::hint::Hint;
-use rekindle_wire::view::{DayView, TaskList, TaskStatsView, TaskView, TransitionList, TransitionView};
+use rekindle_wire::view::{
+    DayView, TaskList, TaskProgress, TaskStatsView, TaskUsage, TaskView, TransitionList, TransitionView,
+};
 
 use super::Tasks;
 use super::update::unknown;
@@ -103,8 +105,20 @@ pub(super) fn row_view(row: TaskRow) -> TaskView {
         ended_at: row.ended_at,
         position: None,
         waits_for: None,
-        progress: None,
+        progress: progress(row.progress, row.usage),
+        files_touched: row.files_touched,
+        result: row.result.filter(|_| row.status.is_ended()),
+        exit: row.exit,
     }
+}
+
+/// Returns how far a row says that a task has come.
+fn progress(progress: Option<Progress>, usage: Option<rekindle_taskdb::TaskUsage>) -> Option<TaskProgress> {
+    let Progress { turns, tool_calls, plan, last_words } = progress?;
+    let usage = usage.unwrap_or_default();
+    let usage =
+        TaskUsage { input_tokens: usage.input_tokens, output_tokens: usage.output_tokens, cost: usage.cost };
+    Some(TaskProgress { turns, tool_calls, plan, last_words, usage, last_output_at: None })
 }
 
 fn unknown_status() -> ServiceError {

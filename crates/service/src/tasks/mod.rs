@@ -6,9 +6,9 @@ mod budgets;
 mod canonical_paths;
 mod create;
 mod follow;
-mod history;
 mod list;
 mod resume_prompt;
+mod retry;
 mod scheduling;
 mod show;
 mod update;
@@ -17,6 +17,7 @@ mod wake;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex};
 
+use rekindle_domain::event::{EndedTask, TaskStatus};
 use rekindle_domain::id::{StreamId, TaskId};
 use rekindle_domain::line::Draft;
 use rekindle_domain::task::TasksState;
@@ -31,7 +32,8 @@ use crate::drive::environment::Env;
 use crate::error::{Result, ServiceError, damaged_log};
 use crate::lock::{NamedLocks, locked};
 use crate::show::Views;
-use crate::task_database::{DatabaseChoice, TaskDatabase};
+use crate::task_database::{DatabaseSettings, TaskDatabase};
+use crate::task_history::{TaskHistory, read_history};
 
 /// How tasks are scheduled, as the daemon is configured.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -43,7 +45,7 @@ pub struct TaskSettings {
     /// With one label.
     pub labels: BTreeMap<String, usize>,
     /// Which database they are written to, for questions.
-    pub database: DatabaseChoice,
+    pub database: DatabaseSettings,
 }
 
 impl TaskSettings {
@@ -100,6 +102,22 @@ impl Tasks {
             None => Ok(tasks.fold),
             Some(damage) => Err(ServiceError::new(Code::TasksDamaged, damaged_log(damage))),
         }
+    }
+
+    /// Returns how a task has ended; none if it has not, or there is none.
+    fn ended_status(&self, id: TaskId) -> Result<Option<TaskStatus>> {
+        let found = self.history(id)?;
+        Ok(found.map(|found| found.standing.status).filter(|status| status.is_ended()))
+    }
+
+    /// Returns a task that has ended, whole.
+    fn ended(&self, id: TaskId) -> Result<Option<EndedTask>> {
+        Ok(self.history(id)?.and_then(|found| found.task_ended()))
+    }
+
+    /// Reads what the log says of a task.
+    fn history(&self, id: TaskId) -> Result<Option<TaskHistory>> {
+        read_history(&self.store, id).map_err(|error| ServiceError::caused_by(Code::Storage, error))
     }
 
     /// Appends to the stream of tasks alone.

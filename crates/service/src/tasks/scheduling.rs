@@ -155,7 +155,9 @@ impl Tasks {
             let is_late = task.spec.deadline_at.is_some_and(|deadline| deadline <= now);
             let ended = match &task.cancel {
                 Some(cancel) => self.cancel_run(task, cancel),
-                None if is_late => self.end(task, compose::actor::SCHEDULER, "deadline", TaskStatus::Failed),
+                None if is_late => {
+                    self.end(task, compose::actor::SCHEDULER, compose::DEADLINE_REASON, TaskStatus::Failed)
+                }
                 None => self.hold_to_budget(task, now),
             };
             if let Err(error) = ended {

@@ -1,17 +1,19 @@
 //! Tasks shown: where they stand, how far they have come, and what those wait for that wait for their turn.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use rekindle_domain::event::TaskStatus;
 use rekindle_domain::id::TaskId;
 use rekindle_domain::task::scheduler::{By, Hold, Why};
 use rekindle_domain::task::{Task, TasksState};
-use rekindle_wire::view::{TaskList, TaskProgress, TaskView};
+use rekindle_wire::view::{TaskList, TaskProgress, TaskUsage, TaskView};
 
 use super::Tasks;
 use super::list::row_view;
 use super::update::unknown;
 use crate::error::Result;
+use crate::feed::{Feed, FollowTask, TaskFollowing, TaskPoint};
 
 impl Tasks {
     /// Shows a task, open or ended.
@@ -32,6 +34,17 @@ impl Tasks {
         (view.status, view.reason, view.ended_at) = (status, found.reason, found.ended_at);
         view.updated_at = found.ended_at.unwrap_or(view.updated_at);
         Ok(view)
+    }
+
+    /// Follows a task, behind an event or from its beginning.
+    pub(crate) fn follow_task(
+        &self,
+        feed: &Arc<Feed>,
+        id: TaskId,
+        since: Option<TaskPoint>,
+    ) -> Result<FollowTask> {
+        let following = TaskFollowing::new(feed, &self.views, &self.store, id, since)?;
+        following.ok_or_else(|| self.not_queued(id))
     }
 
     /// Shows several tasks that were just asked for.
@@ -69,10 +82,17 @@ impl Tasks {
         let session = self.views.session(&self.views.directory.get(self.views.store(), session)?);
         let current = self.store.at_hand(session.id);
         let run = current.as_ref().and_then(|current| current.state.run.as_ref());
+        let told = |tokens: u64| (tokens > 0).then_some(tokens);
         Some(TaskProgress {
+            turns: task.attempt,
             tool_calls: run.map_or(0, |run| run.tool_calls),
+            plan: run.and_then(|run| run.plan.clone()),
             last_words: session.last_words,
-            usage: session.usage,
+            usage: TaskUsage {
+                input_tokens: told(session.usage.input_tokens),
+                output_tokens: told(session.usage.output_tokens),
+                cost: session.usage.cost,
+            },
             last_output_at: session.evidence.last_output_at,
         })
     }
@@ -121,6 +141,9 @@ fn view(task: &Task) -> TaskView {
         position: None,
         waits_for: None,
         progress: None,
+        files_touched: None,
+        result: None,
+        exit: None,
     }
 }
 

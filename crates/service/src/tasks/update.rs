@@ -1,19 +1,15 @@
-//! Tasks changed by people and by rules: cancelled, tried again, made more urgent.
+//! Tasks changed by people and by rules: cancelled, made more urgent.
 
-use rekindle_domain::event::{CancelReason, TaskChanged, TaskRetried, TaskStatus};
-use rekindle_domain::id::{StreamId, TaskId};
+use rekindle_domain::event::{CancelReason, TaskChanged, TaskKind, TaskStatus};
+use rekindle_domain::id::TaskId;
 use rekindle_domain::task::compose::{self, actor, user};
-use rekindle_domain::task::{Task, TaskCancel, is_met};
-use rekindle_store::commit::{Append, Expect};
+use rekindle_domain::task::{Task, TaskCancel};
 use rekindle_wire::code::Code;
 use rekindle_wire::hint::Hint;
-use rekindle_wire::request::RetryTask;
 
-use super::{Tasks, refused};
+use super::Tasks;
 use crate::commands::cancel_run::cancel;
-use crate::drive::environment;
 use crate::error::{Result, ServiceError};
-use crate::lock::locked;
 use crate::test_knobs::crash_point;
 
 impl Tasks {
@@ -68,58 +64,29 @@ impl Tasks {
         self.append(vec![changed.into()])
     }
 
-    /// Has a task that failed or was cancelled attempted again.
-    pub(crate) fn retry(&self, id: TaskId, retry: &RetryTask, by: &str) -> Result<()> {
-        environment::check(&retry.env)?;
-        let state = self.state()?;
-        if let Some(task) = state.get(id) {
-            return Err(conflict(id, task.status, "failed or cancelled"));
-        }
-        let ended = self.ended(id)?.ok_or_else(|| unknown(id))?;
-        if ended.status == TaskStatus::Completed {
-            return Err(conflict(id, ended.status, "failed or cancelled"));
-        }
-        let mut unmet = Vec::new();
-        for one in &ended.task.after {
-            let is_open = state.get(one.task_id).is_some();
-            if is_open || !self.ended_status(one.task_id)?.is_some_and(|now| is_met(one.condition, now)) {
-                unmet.push(*one);
-            }
-        }
-        if let Some(failed) = unmet.iter().find(|one| state.get(one.task_id).is_none()) {
-            let message = format!(
-                "{id} waits for {}, which has not ended as it should: retry that first",
-                failed.task_id
-            );
-            return Err(ServiceError::new(Code::TaskStateConflict, message));
-        }
-        if !retry.env.is_empty() {
-            locked(&self.brought).insert(id, retry.env.clone());
-        }
-        let retried = TaskRetried {
-            task_id: id,
-            actor: user(by).into(),
-            reason: "retried".into(),
-            ended: Box::new(ended),
-            fresh: retry.fresh,
-            unmet,
-        };
-        // It was looked for in what there was: nothing may have come since.
-        let expect = Expect::LastSeq(state.position().last_seq);
-        let append = Append { expect, ..Append::durable(StreamId::tasks(), vec![retried.into()]) };
-        self.store.append(append).map(drop).map_err(refused)
-    }
-
     /// Says why nothing can be done to a task that is not open: it has ended, or never was.
-    fn not_open(&self, id: TaskId) -> Result<ServiceError> {
+    pub(super) fn not_open(&self, id: TaskId) -> Result<ServiceError> {
         Ok(match self.ended_status(id)? {
             Some(status) => conflict(id, status, "open"),
-            None => unknown(id),
+            None => self.not_queued(id),
         })
+    }
+
+    /// Says that a task is none of the queue: a run that somebody began by hand, or none at all.
+    pub(super) fn not_queued(&self, id: TaskId) -> ServiceError {
+        let rows = self.database.tasks(vec![id]).unwrap_or_default();
+        let run = rows.first().filter(|row| row.kind == TaskKind::Run);
+        match run.and_then(|run| run.session_id) {
+            Some(session) => {
+                let message = format!("{id} is a run that somebody began by hand: use its session {session}");
+                ServiceError::new(Code::TaskStateConflict, message)
+            }
+            None => unknown(id),
+        }
     }
 }
 
-fn conflict(id: TaskId, status: TaskStatus, expected: &str) -> ServiceError {
+pub(super) fn conflict(id: TaskId, status: TaskStatus, expected: &str) -> ServiceError {
     let message = format!("{id} is {}, not {expected}", status.as_str());
     ServiceError::new(Code::TaskStateConflict, message)
 }

@@ -3,4 +3,5 @@
 mod conformance;
 mod postgres_server;
 mod records;
+mod sessions;
 mod sqlite;

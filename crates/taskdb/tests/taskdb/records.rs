@@ -129,21 +129,9 @@ pub(crate) fn write_events(db: &mut TaskDb, owner: &Owner, events: &[Event<'stat
                 transitions.push(line);
             }
         }
-        let changed: Vec<TaskRow> =
-            rows.into_values().filter(|row| before.get(&row.task_id) != Some(row)).collect();
-        let left = changed.iter().filter_map(|row| before.get(&row.task_id));
-        let batch = Batch {
-            home_id: owner.home_id.clone(),
-            stream: STREAM.into(),
-            left: left.map(|row| (row.agent_name.clone(), row.status)).collect(),
-            entered: changed.iter().map(|row| (row.agent_name.clone(), row.status)).collect(),
-            tasks: changed,
-            transitions,
-            cursor: Cursor {
-                seq: (first + events.len()) as u64,
-                h: format!("{:016x}", first + events.len()),
-            },
-        };
+        let seq = (first + events.len()) as u64;
+        let cursor = Cursor { seq, h: format!("{seq:016x}"), state: None };
+        let batch = Batch::new(owner, STREAM, &before, rows, transitions, cursor);
         db.write(&batch).expect("written");
     }
 }

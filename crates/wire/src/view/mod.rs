@@ -29,6 +29,7 @@ pub use snapshot::{
     SnapshotView,
 };
 pub use task::{
-    DayView, TaskList, TaskProgress, TaskStatsView, TaskView, TasksMade, TransitionList, TransitionView,
+    DayView, TaskList, TaskProgress, TaskStatsView, TaskUsage, TaskView, TasksMade, TransitionList,
+    TransitionView,
 };
 pub use wait::{WaitKind, WaitList, WaitState, WaitView};

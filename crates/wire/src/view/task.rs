@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use rekindle_domain::event::{Budget, Dependency, TaskKind, TaskStatus};
+use rekindle_domain::event::{Budget, Dependency, FilesTouched, TaskKind, TaskStatus};
 use rekindle_domain::id::{RunId, SessionId, TaskId};
-use rekindle_domain::session::UsageShown;
+use rekindle_domain::session::PlanProgress;
 use rekindle_domain::time::Timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -65,22 +65,47 @@ pub struct TaskView {
     /// What it waits for, if it waits for its turn.
     #[serde(default)]
     pub waits_for: Option<String>,
-    /// How far it has come, while it runs.
+    /// How far it has come, once anything of it was heard.
     #[serde(default)]
     pub progress: Option<TaskProgress>,
+    /// Which files its latest run left otherwise than it found them.
+    #[serde(default)]
+    pub files_touched: Option<FilesTouched>,
+    /// The end of what its agent said last, once it has ended.
+    #[serde(default)]
+    pub result: Option<String>,
+    /// How its latest agent process ended: its exit code, or the signal.
+    #[serde(default)]
+    pub exit: Option<String>,
 }
 
 /// How far a task has come.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 pub struct TaskProgress {
-    /// Tool calls of its latest run.
+    /// Turns that were begun.
+    pub turns: u32,
+    /// Tool calls in them.
     pub tool_calls: u32,
+    /// How much of the agent's plan is done, if it has one.
+    #[serde(default)]
+    pub plan: Option<PlanProgress>,
     /// The end of the last thing its agent said, in one line.
     pub last_words: Option<String>,
-    /// Tokens and money of its session.
-    pub usage: UsageShown,
-    /// When its agent last said anything.
+    /// What it has used so far; what its agents do not tell is not known.
+    pub usage: TaskUsage,
+    /// When its agent last said anything, while it runs.
     pub last_output_at: Option<Timestamp>,
+}
+
+/// What a task has used. What no agent told is not known, which is not nothing.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+pub struct TaskUsage {
+    /// Tokens read.
+    pub input_tokens: Option<u64>,
+    /// Tokens written.
+    pub output_tokens: Option<u64>,
+    /// Money, in the agent's currency.
+    pub cost: Option<f64>,
 }
 
 /// Tasks, a page of them.

@@ -4,10 +4,11 @@ use std::io::Write;
 
 use rekindle_client::clock::SystemClock;
 use rekindle_client::{Exit, Failure};
+use rekindle_domain::event::FilesTouched;
 use rekindle_domain::time::Clock;
 use rekindle_terminal::output::{BOLD, DIM, styled, when};
 use rekindle_terminal::sanitise;
-use rekindle_wire::view::TaskView;
+use rekindle_wire::view::{TaskUsage, TaskView};
 
 use super::table::{style, why};
 use super::task_arg::TaskArg;
@@ -57,7 +58,22 @@ pub(super) fn write_task(out: &mut dyn Write, task: &TaskView) -> Result<(), Fai
     }
     if let Some(progress) = &task.progress {
         let said = progress.last_words.as_deref().map(|words| format!("; {}", sanitise::line(words)));
-        line("progress", format!("{} tool calls{}", progress.tool_calls, said.unwrap_or_default()))?;
+        let (calls, said) = (progress.tool_calls, said.unwrap_or_default());
+        line("progress", format!("{} turns, {calls} tool calls{said}", progress.turns))?;
+        if let Some(plan) = &progress.plan {
+            let now = plan.now.as_deref().map(|now| format!(": {}", sanitise::line(now)));
+            line("plan", format!("{} of {} steps{}", plan.done, plan.total, now.unwrap_or_default()))?;
+        }
+        if let Some(used) = used(&progress.usage) {
+            line("used", used)?;
+        }
+    }
+    if let Some(files) = &task.files_touched {
+        let FilesTouched { total, lines_added, lines_removed, .. } = files;
+        line("files", format!("{total} changed, +{lines_added} -{lines_removed}"))?;
+    }
+    if let Some(exit) = task.exit.as_deref().filter(|exit| *exit != "0") {
+        line("exit", exit.to_owned())?;
     }
     for after in &task.after {
         line("after", format!("{} is {}", after.task_id, after.condition.as_str()))?;
@@ -66,4 +82,13 @@ pub(super) fn write_task(out: &mut dyn Write, task: &TaskView) -> Result<(), Fai
         line("session", ours(format_args!("attach {session}")).to_string())?;
     }
     Ok(())
+}
+
+/// Says what a task has used; nothing if no agent told anything.
+fn used(usage: &TaskUsage) -> Option<String> {
+    let tokens = |tokens: Option<u64>, name: &str| tokens.map(|tokens| format!("{tokens} tokens {name}"));
+    let cost = usage.cost.map(|cost| format!("cost {cost:.2}"));
+    let told = [tokens(usage.input_tokens, "read"), tokens(usage.output_tokens, "written"), cost];
+    let told: Vec<String> = told.into_iter().flatten().collect();
+    (!told.is_empty()).then(|| told.join(", "))
 }

@@ -23,8 +23,7 @@ pub(super) fn write_tasks(out: &mut dyn Write, tasks: &[TaskView], now: Timestam
     for (task, mut line) in tasks.iter().zip(lines) {
         let room = output::width().saturating_sub(used);
         if room >= LEAST_WORDS {
-            let words = task.progress.as_ref().and_then(|progress| progress.last_words.as_deref());
-            line.push_str(&cut(&sanitise::line(words.unwrap_or(&task.title)), room));
+            line.push_str(&cut(&what(task), room));
         }
         writeln!(out, "{}", line.trim_end())?;
         if let Some(why) = why(task) {
@@ -37,6 +36,21 @@ pub(super) fn write_tasks(out: &mut dyn Write, tasks: &[TaskView], now: Timestam
         }
     }
     Ok(())
+}
+
+/// Returns what a task is about, and how far it has come: its plan, and what its agent said last.
+fn what(task: &TaskView) -> String {
+    let mut text = sanitise::line(&task.title);
+    let Some(progress) = &task.progress else { return text };
+    if let Some(plan) = &progress.plan {
+        text.push_str(&format!(" [{}/{}]", plan.done, plan.total));
+    }
+    let at = progress.plan.as_ref().and_then(|plan| plan.now.as_deref());
+    if let Some(words) = at.filter(|_| !task.status.is_ended()).or(progress.last_words.as_deref()) {
+        text.push_str(": ");
+        text.push_str(&sanitise::line(words));
+    }
+    text
 }
 
 /// Returns what someone should know of a task, beside where it stands.

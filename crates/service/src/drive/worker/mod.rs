@@ -32,7 +32,6 @@ use checkpoint::Captures;
 pub(crate) use command::{Answering, Cancelled, Cancelling, Command, Opening};
 pub(crate) use external_wait::is_expired;
 use heartbeat::Pulse;
-pub(crate) use spoken::last_line;
 use step::MOST_SILENCE;
 pub(crate) use workers::{AgentSighting, Seat, Watcher, Workers};
 

@@ -3,9 +3,7 @@
 use rekindle_agent::connection::Delta;
 use rekindle_agent::said::Voice;
 use rekindle_domain::id::MessageId;
-
-/// Characters that are shown.
-const SHOWN: usize = 160;
+use rekindle_domain::last_words::last_line;
 
 /// Bytes of what is being said that are kept: what is shown fits in, with room for blanks.
 const TAIL: usize = 1024;
@@ -38,12 +36,4 @@ impl Spoken {
     pub(crate) fn last_line(&self) -> Option<String> {
         last_line(&self.tail)
     }
-}
-
-/// Returns the end of a message in one line; none of an empty one.
-pub(crate) fn last_line(said: &str) -> Option<String> {
-    let line = said.split_whitespace().collect::<Vec<_>>().join(" ");
-    let count = line.chars().count();
-    let end: String = line.chars().skip(count.saturating_sub(SHOWN)).collect();
-    (!end.is_empty()).then_some(end)
 }
