@@ -416,9 +416,13 @@ impl Lab {
 
     /// Follows a session's events from behind an id.
     pub(crate) fn follow(&self, id: &str, last: Option<&str>) -> Events {
+        self.events(&format!("/api/sessions/{id}/events"), last)
+    }
+
+    /// Follows the events of a path from behind an id.
+    pub(crate) fn events(&self, path: &str, last: Option<&str>) -> Events {
         let stream = self.connect().expect("a connection").into_stream();
-        let path = format!("/api/sessions/{id}/events");
-        Events(EventStream::open(stream, &path, HOST, last).expect("asked"))
+        Events(EventStream::open(stream, path, HOST, last).expect("asked"))
     }
 }
 

@@ -60,6 +60,7 @@ mod statuses;
 mod sweep;
 mod task_crashes;
 mod task_database;
+mod task_events;
 mod tasks;
 mod terminal;
 mod unasked;

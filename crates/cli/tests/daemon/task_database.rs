@@ -1,8 +1,11 @@
 //! The database of tasks taken away, damaged and replaced: tasks go on, and it catches up to what the stream says.
 
+use std::time::Duration;
+
+use rekindle_lab::look_for;
 use serde_json::{Value, json};
 
-use crate::lab::{Lab, wait_for};
+use crate::lab::{Lab, PATIENCE};
 
 /// Everything that the database says: rows, and their histories.
 fn rows(lab: &Lab) -> Vec<Value> {
@@ -19,7 +22,25 @@ fn rows(lab: &Lab) -> Vec<Value> {
 fn work(lab: &Lab, count: usize) {
     let made: Vec<String> =
         (0..count).map(|n| lab.add_task(&lab.task_in(&format!("t{n}"), "say done"))).collect();
-    made.iter().for_each(|id| drop(lab.wait_task(id, "completed")));
+    for id in made {
+        let task = lab.wait_task(&id, "completed");
+        // Until what it left behind is recorded, too.
+        lab.wait_end(task["session_id"].as_str().expect("a session"));
+    }
+}
+
+/// Waits until the database says this.
+fn wait_rows(lab: &Lab, wanted: &[Value], what: &str) {
+    let mut found = Vec::new();
+    let is_there = look_for(PATIENCE, Duration::from_millis(20), || {
+        let list = lab.try_ask("GET", "/api/tasks?limit=500", "", &Value::Null)?;
+        found = if list.status == 200 { rows(lab) } else { Vec::new() };
+        (found == wanted).then_some(())
+    });
+    if is_there.is_none() {
+        assert_eq!(found.len(), wanted.len(), "{what}");
+        found.iter().zip(wanted).for_each(|(found, wanted)| assert_eq!(found, wanted, "{what}"));
+    }
 }
 
 // I2
@@ -38,10 +59,20 @@ fn a_database_that_is_gone_damaged_or_old_catches_up() {
     let backup = std::fs::read(file(&lab, "")).expect("a database");
     lab.start();
     work(&lab, 4);
+    // Runs that somebody begins by hand are listed beside tasks.
+    let by_hand = lab.run("append by-hand.txt one\nsay by hand");
+    lab.wait_end(&by_hand);
+    lab.post(&format!("/api/sessions/{by_hand}/messages"), &json!({"content": "say more"}));
+    lab.wait_end(&by_hand);
     let waiting = lab.add_task(&lab.task_in("w", "ask may I\nsay yes"));
     lab.wait_task(&waiting, "waiting_input");
     let whole = rows(&lab);
-    assert_eq!(whole.len(), 8);
+    assert_eq!(whole.len(), 10);
+    let runs: Vec<&Value> = whole.iter().filter(|row| row["kind"] == "run").collect();
+    let words: Vec<&str> = runs.iter().filter_map(|row| row["result"].as_str()).collect();
+    assert_eq!(words, ["more", "by hand"], "{runs:?}");
+    assert_eq!(runs[1]["files_touched"]["total"], 1, "{runs:?}");
+    assert!(whole.iter().all(|row| row["progress"]["turns"] == 1), "{whole:?}");
     for (what, bytes) in [
         ("deleted", None),
         ("yesterday's", Some(backup.clone())),
@@ -55,15 +86,16 @@ fn a_database_that_is_gone_damaged_or_old_catches_up() {
             std::fs::write(file(&lab, ""), bytes).expect("written");
         }
         lab.start();
-        let again = wait_for("the database", || {
-            let list = lab.try_ask("GET", "/api/tasks?limit=500", "", &Value::Null)?;
-            (list.status == 200).then(|| rows(&lab))
-        });
-        assert_eq!(again, whole, "{what}");
+        wait_rows(&lab, &whole, what);
     }
     let kept = std::fs::read_dir(lab.home()).expect("a home").flatten();
     let kept = kept.filter(|entry| entry.file_name().to_string_lossy().contains("damaged")).count();
     assert!(kept >= 1, "what was damaged is kept");
+    // What was said in a session goes with it, also from the rows.
+    assert_eq!(lab.ask("DELETE", &format!("/api/sessions/{by_hand}?force=1"), &Value::Null).status, 204);
+    let left: Vec<Value> = whole.into_iter().filter(|row| row["session_id"] != by_hand.as_str()).collect();
+    assert_eq!(left.len(), 8);
+    wait_rows(&lab, &left, "removed");
 }
 
 // I2: rows are for questions; whoever works needs none.
@@ -86,4 +118,35 @@ fn without_a_database_tasks_go_on_and_only_questions_are_refused() {
     lab.configure_tasks("");
     lab.start();
     assert_eq!(rows(&lab).len(), 3);
+}
+
+#[test]
+fn rows_of_tasks_that_ended_long_ago_go_and_a_run_is_no_task_of_the_queue() {
+    let mut lab = Lab::new();
+    work(&lab, 2);
+    let session = lab.run("say by hand");
+    lab.wait_end(&session);
+    let listed = lab.get(&format!("/api/tasks?session={session}"));
+    let run = listed["tasks"][0].clone();
+    assert_eq!((&run["kind"], &run["status"]), (&json!("run"), &json!("completed")), "{listed}");
+    let id = run["id"].as_str().expect("an id");
+    assert_eq!(lab.task(id), run);
+    for what in ["cancel", "retry"] {
+        let refused = lab.ask("POST", &format!("/api/tasks/{id}/{what}"), &json!({}));
+        assert_eq!(refused.code().1, "task_state_conflict");
+        assert!(refused.body["error"]["message"].as_str().is_some_and(|why| why.contains(&session)));
+    }
+    let ended = lab.get("/api/tasks?status=completed");
+    assert_eq!(ended["tasks"].as_array().map(Vec::len), Some(3), "{ended}");
+    lab.leave();
+    lab.configure_tasks("keep = \"1s\"\n");
+    lab.start();
+    crate::lab::wait_for("the rows to go", || {
+        let list = lab.try_get("/api/tasks")?;
+        list["tasks"].as_array().is_some_and(Vec::is_empty).then_some(())
+    });
+    // Their histories are kept for longer, and of a task the log knows all.
+    assert_eq!(lab.task_history(id), ["running user", "completed agent"]);
+    let tasks = lab.get("/api/tasks/stats");
+    assert_eq!(tasks["statuses"], json!({}), "{tasks}");
 }

@@ -268,3 +268,79 @@ fn a_task_that_has_used_its_budget_is_ended_by_it() {
     wrong["budget"] = json!({"cost": -1});
     assert_eq!(lab.ask("POST", "/api/tasks", &wrong).code().1, "invalid_task");
 }
+
+#[test]
+fn whoever_failed_because_of_a_task_is_retried_with_it() {
+    let lab = Lab::new();
+    let task = |name: &str, after: Value| {
+        let mut task = lab.task_in(name, "say done");
+        (task["ref"], task["after"]) = (json!(name), after);
+        task
+    };
+    let script = lab.path("fails-once");
+    let command = format!("[ -e '{0}' ] || {{ touch '{0}'; exit 1; }}", script.display());
+    let mut first = task("a", json!([]));
+    first["agent"] = json!({"profile": "exec", "command": ["sh", "-c", command]});
+    let body = json!({"tasks": [first, task("b", json!(["a"])), task("c", json!(["b"])), task("d", json!(["a", "c"]))]});
+    let made = lab.post("/api/tasks", &body);
+    let ids: Vec<&str> =
+        made["tasks"].as_array().expect("a list").iter().filter_map(|task| task["id"].as_str()).collect();
+    ids.iter().for_each(|id| drop(lab.wait_task(id, "failed")));
+    let refused = lab.ask("POST", &format!("/api/tasks/{}/retry", ids[2]), &json!({}));
+    assert_eq!(refused.code().1, "task_state_conflict", "what it waits for has failed");
+    assert_eq!(lab.ask("POST", &format!("/api/tasks/{}/retry", ids[0]), &json!({})).status, 200);
+    ids.iter().for_each(|id| drop(lab.wait_task(id, "completed")));
+    for id in &ids[1..] {
+        let words = lab.task_history(id);
+        let expected = [
+            "pending user:local",
+            "failed dependency",
+            "pending dependency",
+            "running scheduler",
+            "completed agent",
+        ];
+        assert_eq!(words, expected);
+    }
+}
+
+#[test]
+fn a_person_who_goes_on_where_a_task_failed_goes_on_with_the_task() {
+    let lab = Lab::new();
+    let message = |session: &str, content: &str| {
+        lab.post(&format!("/api/sessions/{session}/messages"), &json!({"content": content}));
+    };
+    let session_of = |task: &Value| task["session_id"].as_str().expect("a session").to_owned();
+    // One that was cancelled.
+    let id = lab.add_task(&lab.task_in("a", "barrier here\nsay never"));
+    lab.reach("here");
+    lab.post(&format!("/api/tasks/{id}/cancel"), &json!({}));
+    let session = session_of(&lab.wait_task(&id, "cancelled"));
+    message(&session, "barrier there\nsay done by hand");
+    lab.reach("there");
+    let again = lab.wait_task(&id, "running");
+    assert_eq!((&again["attempt"], &again["reason"]), (&json!(2), &json!("a person's message")));
+    lab.pass("there");
+    let ended = lab.wait_task(&id, "completed");
+    assert_eq!(ended["result"], "done by hand", "{ended}");
+    let expected = ["cancelled user:local", "running user", "completed agent"];
+    let words = lab.task_history(&id);
+    assert_eq!(words[words.len() - 3..], expected, "{words:?}");
+    // What is asked in its session after it was completed is another thing.
+    message(&session, "say something else");
+    lab.wait_end(&session);
+    assert_eq!(lab.task(&id)["attempt"], 2);
+    let runs = lab.get(&format!("/api/tasks?kind=run&session={session}"));
+    assert_eq!(runs["tasks"].as_array().map(Vec::len), Some(1), "{runs}");
+
+    // One whose agent was cut in the middle of something, and that waits for a person.
+    let mut uncertain = lab.task_in("b", "tool touch\nbarrier cut\nsay never");
+    uncertain["resume"] = json!("ask");
+    let id = lab.add_task(&uncertain);
+    lab.reach("cut");
+    lab.kill_holders();
+    let session = session_of(&lab.wait_task(&id, "waiting_input"));
+    message(&session, "say go on");
+    let ended = lab.wait_task(&id, "completed");
+    assert_eq!(ended["attempt"], 2, "{ended}");
+    assert_eq!(ended["run_id"], lab.show(&session)["run"]["run_id"]);
+}

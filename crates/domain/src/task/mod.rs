@@ -6,6 +6,7 @@ pub mod dependencies;
 mod directory_conflicts;
 mod fold;
 pub mod resume_context;
+pub mod resumer;
 pub mod retry;
 pub mod scheduler;
 mod state;

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use rekindle_domain::chain::ChainHash;
-use rekindle_domain::event::Event;
+use rekindle_domain::event::{Event, Kind};
 use rekindle_domain::id::{RunId, SessionId, TaskId};
 use rekindle_domain::line::Line;
 use rekindle_store::Store;
@@ -16,7 +16,7 @@ use tokio::task::spawn_blocking;
 use super::{EncodedOnce, Feed, Following, Since, Told};
 use crate::error::{Result, ServiceError};
 use crate::show::Views;
-use crate::show::log::LogLine;
+use crate::show::log::{LogLine, history, log_line};
 use crate::task_history::{lines_behind, lines_of};
 
 /// The place of an event of a task: how far both streams were told with it.
@@ -72,6 +72,8 @@ pub struct TaskFollowing {
     /// The run whose records are told, and its session.
     run: Option<(SessionId, RunId)>,
     session: Option<Following>,
+    /// The run has ended: what its session does from then on is told when the task goes on.
+    run_over: bool,
     /// The beginning of another run in the session: it is told when the task says that it is its own.
     held_back: Option<(RunId, Arc<EncodedOnce<LogLine>>)>,
     ready: VecDeque<TaskTold>,
@@ -105,6 +107,7 @@ impl TaskFollowing {
             point: since.unwrap_or(begin),
             run: None,
             session: None,
+            run_over: false,
             held_back: None,
             ready: VecDeque::new(),
             over: false,
@@ -125,6 +128,7 @@ impl TaskFollowing {
             }
         } else {
             following.open_session(since.session_seq);
+            following.run_over = following.is_run_end(since.session_seq);
         }
         Ok(Some(FollowTask::Following(Box::new(following))))
     }
@@ -138,6 +142,18 @@ impl TaskFollowing {
         let Some((session, _)) = self.run.filter(|_| since.session_seq > 0) else { return false };
         let opened = Following::new(&self.feed, &self.views, session, Since::Point(since.session_seq, h));
         opened.is_ok_and(|opened| opened.last() == since.session_seq)
+    }
+
+    /// Tells whether a record of the session ends a run.
+    fn is_run_end(&self, seq: u64) -> bool {
+        let ends = |session: SessionId| {
+            let history = history(self.views.store(), session).ok()?;
+            let begin = history.reader.find(seq).ok()??;
+            let mut lines = history.reader.forward(begin);
+            let line = log_line(lines.next().ok()??.bytes)?;
+            Some(line.seq == seq && Kind::from_name(&line.kind)?.ends_run())
+        };
+        self.run.and_then(|(session, _)| ends(session)).unwrap_or(false)
     }
 
     /// Follows the session of the run, behind a record.
@@ -170,17 +186,25 @@ impl TaskFollowing {
 
     /// Tells whether everything of the session was told that comes before the next record of the task.
     fn is_session_told(&mut self) -> bool {
-        let Some(session) = self.session.as_ref().filter(|_| self.held_back.is_none()) else { return true };
+        if self.session.is_none() || !self.tells_session() {
+            return true;
+        }
         let through = self.through.unwrap_or_else(|| {
             let current = self.run.and_then(|(session, _)| self.views.store().open_session(session).ok());
             current.map_or(0, |current| current.state.last_seq)
         });
         self.through = Some(through);
-        session.last() >= through
+        self.point.session_seq >= through
+    }
+
+    /// Tells whether what its session does belongs to the task, as far as is known.
+    fn tells_session(&self) -> bool {
+        !self.run_over && self.held_back.is_none()
     }
 
     async fn await_news(&mut self) {
-        match self.session.as_mut().filter(|_| self.held_back.is_none()) {
+        let tells_session = self.tells_session();
+        match self.session.as_mut().filter(|_| tells_session) {
             Some(session) => tokio::select! {
                 told = session.next() => self.tell_session(told),
                 grown = self.news.changed() => match grown {
@@ -219,7 +243,7 @@ impl TaskFollowing {
         self.through = None;
         if let Some((attempt, session, run)) = run_of(&line) {
             let is_other = self.run.is_none_or(|(known, _)| known != session);
-            (self.run, self.point.attempt) = (Some((session, run)), attempt);
+            (self.run, self.point.attempt, self.run_over) = (Some((session, run)), attempt, false);
             if is_other {
                 self.held_back = None;
                 self.open_session(0);
@@ -241,7 +265,10 @@ impl TaskFollowing {
         match told {
             Some(Told::Record(line)) => match begun(&line).filter(|run| !self.is_current(*run)) {
                 Some(other) => self.held_back = Some((other, line)),
-                None => self.tell_record(line),
+                None => {
+                    self.run_over = Kind::from_name(&line.kind).is_some_and(Kind::ends_run);
+                    self.tell_record(line);
+                }
             },
             Some(Told::Words(_) | Told::Status(_) | Told::HistoryMissing(_)) => {}
             Some(Told::TooSlow) => {

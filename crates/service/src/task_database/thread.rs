@@ -80,6 +80,8 @@ pub(super) fn run(asked: &Receiver<Ask>, tools: &Tools) {
         if leaves {
             return;
         }
+        // However much is asked, what is behind catches up.
+        connection = connection.and(|opened| opened.go_on(tools));
     }
 }
 

@@ -20,13 +20,6 @@ impl Tasks {
         }
     }
 
-    /// Looks at the sessions of all tasks that have begun: after a start, nobody knows what happened to them meanwhile.
-    pub(super) fn follow_all(&self) {
-        let Ok(state) = self.state() else { return };
-        let sessions = state.iter().filter(|task| task.status != TaskStatus::Pending);
-        sessions.filter_map(|task| task.session_id).for_each(|session| self.follow(session));
-    }
-
     fn try_follow(&self, state: &TasksState, session: SessionId) -> Result<()> {
         let is_its =
             |task: &&Arc<Task>| task.status != TaskStatus::Pending && task.session_id == Some(session);

@@ -7,6 +7,7 @@ mod canonical_paths;
 mod create;
 mod follow;
 mod list;
+mod resume_at_start;
 mod resume_prompt;
 mod retry;
 mod scheduling;

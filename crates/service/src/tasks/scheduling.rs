@@ -46,7 +46,7 @@ impl Tasks {
 
 fn run(weak: &Weak<Tasks>, wake: &Wake) {
     if let Some(tasks) = weak.upgrade() {
-        tasks.follow_all();
+        tasks.resume_all();
     }
     let (mut cached, mut due) = (0, Instant::now());
     loop {
