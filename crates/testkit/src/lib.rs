@@ -1,10 +1,12 @@
-//! Tools for tests: a disk that loses what a real one may lose, the seeded numbers that decide what, and made-up homes.
+//! Tools for tests: a disk that loses what a real one may lose, the seeded numbers that decide what, and made-up homes;
+//! and a real Postgres.
 //!
-//! Nothing here reads a clock or the system's randomness: a failure is reproduced by its seed alone.
+//! Nothing else here reads a clock or the system's randomness: a failure is reproduced by its seed alone.
 
 pub mod clock;
 pub mod gated;
 pub mod made;
+pub mod postgres_server;
 pub mod sim;
 pub mod tapped;
 

@@ -1,7 +1,7 @@
 //! The database of tasks as its users see it: the same questions to SQLite and to Postgres, with the same answers.
 
 mod conformance;
-mod postgres_server;
+mod postgres;
 mod records;
 mod sessions;
 mod sqlite;
