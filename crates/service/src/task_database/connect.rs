@@ -6,6 +6,7 @@ use std::{fmt, io};
 use rekindle_domain::time::Timestamp;
 use rekindle_taskdb::{DbError, PostgresSql, Sql, Sqlite, TaskDb};
 
+use super::network_file_system;
 use crate::error::chain;
 
 /// Which database has the tasks.
@@ -45,6 +46,9 @@ pub(super) fn connect(choice: &DatabaseChoice, home: &Path, now: Timestamp) -> R
     match choice {
         DatabaseChoice::Sqlite(path) => {
             let path = path.clone().unwrap_or_else(|| super::usual_place(home));
+            if let Some(why) = network_file_system::refusal(&path) {
+                return Err(NotConnected::ForGood(why));
+            }
             match open_file(&path) {
                 Err(OpenError::Damaged(why)) => {
                     let aside =

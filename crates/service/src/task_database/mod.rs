@@ -4,6 +4,7 @@
 mod catch_up;
 mod catch_up_sessions;
 mod connect;
+mod network_file_system;
 mod thread;
 
 use std::collections::BTreeSet;
