@@ -31,6 +31,8 @@ pub(crate) struct TasksConfig {
     /// How long the history of a task is kept that has no row any more.
     #[serde(deserialize_with = "length_of_time")]
     keep_history: Option<Duration>,
+    /// The certificates of whom its server's must be signed by; of whom the system trusts without it.
+    ca_file: Option<PathBuf>,
 }
 
 /// The address of a database, which may have a password in it: it is shown to nobody.
@@ -60,7 +62,7 @@ impl TasksConfig {
         let usual = DatabaseSettings::default();
         DatabaseSettings {
             choice: match &self.url {
-                Some(url) => DatabaseChoice::Postgres(url.read()),
+                Some(url) => DatabaseChoice::Postgres { address: url.read(), ca_file: self.ca_file.clone() },
                 None => DatabaseChoice::Sqlite(self.path.clone()),
             },
             keep_tasks: self.keep.unwrap_or(usual.keep_tasks),
@@ -94,10 +96,14 @@ mod tests {
         assert_eq!((settings.limit, settings.agents["claude"], settings.labels["ci"]), (Some(4), 2, 1));
         assert_eq!(read("").expect("settings").settings(), TaskSettings::default());
         let elsewhere = read("url = \"postgres://me:secret@db/tasks\"").expect("settings");
+        let address = "postgres://me:secret@db/tasks".to_owned();
         assert_eq!(
             elsewhere.database().choice,
-            DatabaseChoice::Postgres("postgres://me:secret@db/tasks".into())
+            DatabaseChoice::Postgres { address: address.clone(), ca_file: None }
         );
+        let trusting = read(&format!("url = \"{address}\"\nca_file = \"/etc/ca.pem\"")).expect("settings");
+        let ca_file = Some("/etc/ca.pem".into());
+        assert_eq!(trusting.database().choice, DatabaseChoice::Postgres { address, ca_file });
         assert!(!format!("{elsewhere:?} {:?}", elsewhere.settings()).contains("secret"));
         let moved = read("path = \"/data/tasks.db\"\nkeep = \"30d\"").expect("settings").database();
         let month = Duration::from_secs(30 * 24 * 60 * 60);

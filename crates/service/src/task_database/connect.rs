@@ -7,6 +7,7 @@ use rekindle_domain::time::Timestamp;
 use rekindle_taskdb::{DbError, PostgresSql, Sql, Sqlite, TaskDb};
 
 use super::network_file_system;
+use super::postgres_client::connect_postgres;
 use crate::error::chain;
 
 /// Which database has the tasks.
@@ -14,8 +15,13 @@ use crate::error::chain;
 pub enum DatabaseChoice {
     /// SQLite, in a file; in the home without a path.
     Sqlite(Option<PathBuf>),
-    /// Postgres: its address, which has a password in it and is shown to nobody.
-    Postgres(String),
+    /// Postgres, elsewhere.
+    Postgres {
+        /// Its address, which has a password in it and is shown to nobody.
+        address: String,
+        /// The certificates of whom to trust; whom the system trusts without it.
+        ca_file: Option<PathBuf>,
+    },
 }
 
 impl Default for DatabaseChoice {
@@ -28,7 +34,7 @@ impl fmt::Debug for DatabaseChoice {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             DatabaseChoice::Sqlite(path) => f.debug_tuple("Sqlite").field(path).finish(),
-            DatabaseChoice::Postgres(_) => f.write_str("Postgres(…)"),
+            DatabaseChoice::Postgres { .. } => f.write_str("Postgres(…)"),
         }
     }
 }
@@ -62,8 +68,8 @@ pub(super) fn connect(choice: &DatabaseChoice, home: &Path, now: Timestamp) -> R
                 outcome => outcome.map_err(OpenError::into_reason),
             }
         }
-        DatabaseChoice::Postgres(address) => {
-            let client = postgres_client(address).map_err(NotConnected::ForNow)?;
+        DatabaseChoice::Postgres { address, ca_file } => {
+            let client = connect_postgres(address, ca_file.as_deref()).map_err(NotConnected::ForNow)?;
             let sql: Box<dyn Sql> = Box::new(PostgresSql::new(client));
             TaskDb::open(sql).map_err(|error| OpenError::of(&error).into_reason())
         }
@@ -117,13 +123,4 @@ fn set_aside(path: &Path, now: Timestamp) -> io::Result<PathBuf> {
         }
     }
     Ok(aside)
-}
-
-/// Connects to a server. Nothing of its address is in what is said when that fails.
-fn postgres_client(address: &str) -> Result<postgres::Client, String> {
-    let mut config: postgres::Config = address
-        .parse()
-        .map_err(|_| "its address cannot be read: postgres://USER:PASSWORD@HOST/DATABASE".to_owned())?;
-    config.connect_timeout(std::time::Duration::from_secs(5)).application_name("rekindle");
-    config.connect(postgres::NoTls).map_err(|error| chain(&error))
 }

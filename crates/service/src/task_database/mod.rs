@@ -5,6 +5,7 @@ mod catch_up;
 mod catch_up_sessions;
 mod connect;
 mod network_file_system;
+mod postgres_client;
 mod thread;
 
 use std::collections::BTreeSet;
