@@ -7,6 +7,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use rustix::process::{Pid, Signal, kill_process};
+
 /// How long it may take to be ready: nothing like it on a busy machine, unless it never will be.
 const READY_WITHIN: Duration = Duration::from_secs(60);
 
@@ -143,7 +145,11 @@ impl PostgresServer {
 
 impl Drop for PostgresServer {
     fn drop(&mut self) {
-        self.kill();
+        // It ends at once, and its own processes before it: nobody writes where the directory is being removed.
+        if let Some(mut process) = self.process.take() {
+            let _ = kill_process(Pid::from_child(&process), Signal::QUIT);
+            let _ = process.wait();
+        }
     }
 }
 
