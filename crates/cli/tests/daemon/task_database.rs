@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::lab::{Lab, PATIENCE};
 
 /// Everything that the database says: rows, and their histories.
-fn rows(lab: &Lab) -> Vec<Value> {
+pub(crate) fn rows(lab: &Lab) -> Vec<Value> {
     let list = lab.get("/api/tasks?limit=500")["tasks"].as_array().expect("a list").clone();
     list.into_iter()
         .map(|mut row| {
@@ -19,7 +19,8 @@ fn rows(lab: &Lab) -> Vec<Value> {
         .collect()
 }
 
-fn work(lab: &Lab, count: usize) {
+/// Has so many tasks done, each in a directory of its own.
+pub(crate) fn work(lab: &Lab, count: usize) {
     let made: Vec<String> =
         (0..count).map(|n| lab.add_task(&lab.task_in(&format!("t{n}"), "say done"))).collect();
     for id in made {

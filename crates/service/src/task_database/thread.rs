@@ -15,6 +15,7 @@ use super::connect::{NotConnected, connect};
 use super::{Ask, Tools};
 use crate::error::chain;
 use crate::lock::locked;
+use crate::test_knobs::hurried;
 
 /// When a connection is tried again: at first, and at most.
 const FIRST_RETRY: Duration = Duration::from_millis(200);
@@ -194,7 +195,7 @@ impl Connection {
                 if now != why {
                     tracing::warn!("the database of tasks cannot be reached, tasks go on without it: {now}");
                 }
-                let next = (patience * 2).min(LAST_RETRY);
+                let next = (patience * 2).min(hurried("TASKS_DB_AGAIN", LAST_RETRY));
                 Connection::Broken { why: now, again: Some(Instant::now() + patience), patience: next }
             }
             Err(NotConnected::ForGood(why)) => {
