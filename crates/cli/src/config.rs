@@ -1,6 +1,7 @@
 //! What a person set once for all: `config.toml` in `$XDG_CONFIG_HOME/rekindle`, or wherever `$REKINDLE_CONFIG` says.
 
-use std::path::Path;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use rekindle_client::default_home::{config_home, variable};
@@ -44,6 +45,25 @@ pub(crate) struct Config {
     /// How long questions of agents wait.
     #[serde(default)]
     pub(crate) waits: WaitsConfig,
+    /// What single agents get, by their names.
+    #[serde(default)]
+    pub(crate) agents: BTreeMap<String, AgentConfig>,
+}
+
+/// A section `[agents.NAME]` of the configuration.
+#[derive(Debug, Default, Clone, PartialEq, Eq, Deserialize)]
+#[serde(default)]
+pub(crate) struct AgentConfig {
+    /// A file with variables that this agent gets, as lines of `NAME=VALUE`; nobody else may read it.
+    pub(crate) env_file: Option<PathBuf>,
+}
+
+impl Config {
+    /// Returns the files with variables of agents.
+    pub(crate) fn env_files(&self) -> BTreeMap<String, PathBuf> {
+        let file = |(name, agent): (&String, &AgentConfig)| Some((name.clone(), agent.env_file.clone()?));
+        self.agents.iter().filter_map(file).collect()
+    }
 }
 
 /// The section `[checkpoints]` of the configuration.

@@ -25,6 +25,9 @@ pub(crate) struct TasksConfig {
     path: Option<PathBuf>,
     /// The address of a Postgres that has them, or `env:NAME` for the variable that has the address.
     url: Option<Address>,
+    /// After how long a task is shown as stalled whose agent says nothing, as in `10m`.
+    #[serde(deserialize_with = "length_of_time")]
+    stall_after: Option<Duration>,
     /// How long rows of tasks that have ended are kept, as in `90d`.
     #[serde(deserialize_with = "length_of_time")]
     keep: Option<Duration>,
@@ -79,6 +82,7 @@ impl TasksConfig {
             limit: self.limit.map(NonZeroUsize::get),
             agents: numbers(&self.agents),
             labels: numbers(&self.labels),
+            stall_after: self.stall_after,
             database: self.database(),
         }
     }

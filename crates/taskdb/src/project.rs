@@ -76,7 +76,10 @@ fn change(row: &mut TaskRow, event: &Event<'_>, at: Timestamp) {
         }
         Event::TaskChanged(changed) => {
             row.priority = changed.priority.unwrap_or(row.priority);
-            row.reason = changed.reason.as_deref().map(str::to_owned).or(row.reason.take());
+            // What a person is needed for stays the reason until it is done.
+            if row.status != TaskStatus::WaitingInput {
+                row.reason = changed.reason.as_deref().map(str::to_owned).or(row.reason.take());
+            }
         }
         Event::TaskRetried(retried) => {
             row.not_before = None;

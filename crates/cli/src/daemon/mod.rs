@@ -74,6 +74,7 @@ pub(crate) fn run(
     let log = logging::init(config.as_ref().map_or(&LogConfig::default(), |config| &config.log));
     let persistence = config.as_ref().map(|config| config.persistence.policy()).unwrap_or_default();
     let waits = config.as_ref().map(|config| config.waits.settings()).unwrap_or_default();
+    let env_files = config.as_ref().map(Config::env_files).unwrap_or_default();
     let tasks = config.as_ref().map(|config| config.tasks.settings()).unwrap_or_default();
     // Whoever cannot read how long something is to be kept lets nothing go.
     let collection = config.as_ref().ok().and_then(Config::collection);
@@ -92,6 +93,7 @@ pub(crate) fn run(
         holder: beside_us("rekindle-holder")?,
         runtime: runtime.clone(),
         env: environment(),
+        env_files,
         umask,
         scopes: scopes(),
         checkpoints,

@@ -4,7 +4,7 @@ use rekindle_testkit::postgres_server::PostgresServer;
 use serde_json::{Value, json};
 
 use crate::lab::{Lab, wait_for};
-use crate::task_database::{rows, work};
+use crate::task_database::{rows, wait_rows, work};
 
 /// How often a daemon looks for its database at least, in milliseconds.
 const AGAIN: u64 = 100;
@@ -61,9 +61,12 @@ fn postgres_killed_and_started_again_catches_up() {
 
     server.start_again();
     await_lists(&lab, 200);
-    let after = rows(&lab);
-    assert_eq!(after.len(), 8);
     let row = |rows: &[Value], id: &str| rows.iter().find(|row| row["id"] == id).cloned();
+    let after = wait_for("the rows", || {
+        let rows = rows(&lab);
+        rows.iter().all(|row| row["progress"]["turns"] == 1).then_some(rows)
+    });
+    assert_eq!(after.len(), 8);
     assert_eq!(row(&after, &kept), row(&before, &kept), "nothing happened to it");
     assert!(!lab.daemon_log().contains(PASSWORD));
 
@@ -72,5 +75,5 @@ fn postgres_killed_and_started_again_catches_up() {
     lab.configure_tasks("");
     lab.start();
     await_lists(&lab, 200);
-    assert_eq!(rows(&lab), after);
+    wait_rows(&lab, &after, "made from nothing");
 }

@@ -1,5 +1,7 @@
 //! Tasks as a program asks for them: queued, begun in turn, followed, cancelled, tried again.
 
+use std::os::unix::fs::PermissionsExt;
+
 use serde_json::{Value, json};
 
 use crate::lab::{Lab, wait_for};
@@ -248,6 +250,32 @@ fn deadlines_and_missing_variables_are_told_and_held_to() {
     assert_eq!(lab.task(&needs)["waits_for"], "env_missing: A_SECRET_OF_MINE");
     let log = std::fs::read_to_string(lab.home().join("tasks/tasks.jsonl")).expect("a log");
     assert!(log.contains("A_SECRET_OF_MINE") && !log.contains("\"x\""));
+}
+
+#[test]
+fn the_file_of_an_agents_variables_frees_a_task_that_lacks_them() {
+    let mut lab = Lab::new();
+    let file = lab.path("agent.env");
+    let mut needs = lab.task_in("a", "ask may I\nsay done");
+    needs["env"] = json!({"A_SECRET_OF_MINE": "x"});
+    let first = lab.add_task(&needs);
+    lab.wait_task(&first, "waiting_input");
+    let second = lab.add_task(&needs);
+    lab.leave();
+    lab.configure(&format!("[agents.rekindle]\nenv_file = {:?}\n", file.display().to_string()));
+    // Whoever else may read it has no use for it.
+    std::fs::write(&file, "A_SECRET_OF_MINE=y\n").expect("written");
+    std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o644)).expect("changed");
+    lab.start();
+    lab.post(&format!("/api/tasks/{first}/cancel"), &json!({}));
+    lab.wait_task(&first, "cancelled");
+    wait_for("what it waits for", || {
+        (lab.task(&second)["waits_for"] == "env_missing: A_SECRET_OF_MINE").then_some(())
+    });
+    assert!(lab.daemon_log().contains("chmod 600"), "{}", lab.daemon_log());
+    std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o600)).expect("changed");
+    lab.restart();
+    lab.wait_task(&second, "waiting_input");
 }
 
 #[test]

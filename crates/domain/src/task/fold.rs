@@ -155,7 +155,10 @@ fn changed(known: &Task, ts: Timestamp, event: &Event<'_>) -> Task {
         }
         Event::TaskChanged(changed) => {
             task.priority = changed.priority.unwrap_or(task.priority);
-            task.reason = changed.reason.as_deref().map(str::to_owned).or(task.reason);
+            // What a person is needed for stays the reason until it is done.
+            if task.status != TaskStatus::WaitingInput {
+                task.reason = changed.reason.as_deref().map(str::to_owned).or(task.reason);
+            }
         }
         // A person's wish is not weakened by a rule that comes later.
         Event::TaskCancelRequested(asked)

@@ -45,6 +45,7 @@ fn daemon(directory: &Path, gate: &Gate) -> Arc<Daemon> {
         home: directory.join("home"),
         holder: std::env::current_exe().expect("this program"),
         runtime: directory.to_owned(),
+        env_files: Default::default(),
         umask: 0o022,
         env: BTreeMap::new(),
         scopes: None,

@@ -76,6 +76,8 @@ pub struct Settings {
     pub runtime: PathBuf,
     /// The daemon's own environment, from which an agent's is built.
     pub env: BTreeMap<String, String>,
+    /// Files with further variables of agents, by the names of these.
+    pub env_files: BTreeMap<String, PathBuf>,
     /// The umask of agents whose callers bring none: ours before we made it one that keeps others out.
     pub umask: u32,
     /// Who gives each holder a scope of its own, if anyone does.

@@ -78,7 +78,7 @@ impl Daemon {
             supervisor: Supervisor { boot_id, epoch, steady, wait_timeout: settings.waits.timeout },
             holders: Arc::new(Processes),
             places: HolderPaths { holders, runtime: settings.runtime, executable, scopes: settings.scopes },
-            environment: Environment::new(settings.env, settings.umask),
+            environment: Environment::new(settings.env, settings.umask, settings.env_files),
             captures: Arc::new(captures),
         };
         let snapshots = Arc::new(Snapshots::new(store.clone(), clock.clone(), settings.persistence));

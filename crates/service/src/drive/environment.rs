@@ -3,6 +3,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::ffi::OsStr;
+use std::path::PathBuf;
 use std::sync::Mutex;
 
 use rekindle_agent::environment::is_for_agents;
@@ -15,6 +16,7 @@ use rekindle_domain::session::SessionState;
 use rekindle_wire::code::Code;
 use rekindle_wire::request::Umask;
 
+use super::env_file;
 use super::provider::known_agent;
 use crate::error::{Result, ServiceError};
 use crate::lock::locked;
@@ -45,13 +47,24 @@ pub(crate) struct Environment {
     own: Env,
     /// The umask of agents whose callers bring none.
     umask: u32,
+    /// Files with variables of agents, by the names of these.
+    files: BTreeMap<String, PathBuf>,
     /// What callers brought for their agents: in memory only.
     brought: Mutex<HashMap<SessionId, Env>>,
 }
 
 impl Environment {
-    pub(crate) fn new(own: Env, umask: u32) -> Environment {
-        Environment { own, umask, brought: Mutex::default() }
+    pub(crate) fn new(own: Env, umask: u32, files: BTreeMap<String, PathBuf>) -> Environment {
+        Environment { own, umask, files, brought: Mutex::default() }
+    }
+
+    /// Returns what the file of an agent says, if it has one that may be used.
+    fn of_file(&self, provider: &Provider) -> Env {
+        let Some(path) = self.files.get(&provider.name()) else { return Env::new() };
+        env_file::read(path).unwrap_or_else(|why| {
+            tracing::warn!("the variables of {} are not used: {why}", provider.name());
+            Env::new()
+        })
     }
 
     /// Returns a variable of the daemon's own.
@@ -85,11 +98,13 @@ impl Environment {
         update_environment(state, names_to_keep(&brought), umask.map(|umask| umask.0))
     }
 
-    /// Returns the environment of a session's agent: ours through the list, and what callers brought over it.
+    /// Returns the environment of a session's agent: ours through the list, over it what the agent's file says, and over that what
+    /// callers brought.
     pub(crate) fn of(&self, state: &SessionState) -> Env {
         let prefixes = known_agent(&state.provider).map_or(&[][..], |known| known.environment);
         let ours = self.own.iter().filter(|(name, _)| is_for_agents(OsStr::new(name), prefixes));
         let mut env: Env = ours.map(|(name, value)| (name.clone(), value.clone())).collect();
+        env.extend(self.of_file(&state.provider));
         if let Some(brought) = locked(&self.brought).get(&state.id) {
             env.extend(brought.clone());
         }
@@ -99,8 +114,10 @@ impl Environment {
     /// Returns the variables of a list that an agent would lack, with what was brought for it.
     pub(crate) fn lacking(&self, names: &[String], provider: &Provider, brought: &Env) -> Vec<String> {
         let prefixes = known_agent(provider).map_or(&[][..], |known| known.environment);
+        let of_file = self.of_file(provider);
         let has = |name: &String| {
             brought.contains_key(name)
+                || of_file.contains_key(name)
                 || is_for_agents(OsStr::new(name), prefixes) && self.own.contains_key(name)
         };
         names.iter().filter(|name| !has(name)).cloned().collect()

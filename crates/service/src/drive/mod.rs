@@ -6,6 +6,7 @@ pub(crate) mod answer;
 mod capped_list;
 pub(crate) mod checkpoints;
 pub(crate) mod connection_state;
+mod env_file;
 pub(crate) mod environment;
 pub(crate) mod holders;
 pub mod live;

@@ -243,7 +243,8 @@ impl TaskFollowing {
         self.through = None;
         if let Some((attempt, session, run)) = run_of(&line) {
             let is_other = self.run.is_none_or(|(known, _)| known != session);
-            (self.run, self.point.attempt, self.run_over) = (Some((session, run)), attempt, false);
+            self.run_over &= self.is_current(run);
+            (self.run, self.point.attempt) = (Some((session, run)), attempt);
             if is_other {
                 self.held_back = None;
                 self.open_session(0);

@@ -177,7 +177,7 @@ impl Home {
                 executable,
                 scopes: None,
             },
-            environment: Environment::new(self.env.clone(), 0o022),
+            environment: Environment::new(self.env.clone(), 0o022, std::collections::BTreeMap::new()),
             captures: self.captures.of(&store, Arc::new(self.disk.clone())),
         };
         let (before_us, arrivals) = (self.before_us.clone(), self.arrivals.clone());

@@ -27,8 +27,9 @@ const STATS_FOR: Duration = Duration::from_secs(2);
 /// Sessions that grow are written together, not more often than this, unless somebody asks.
 const SESSIONS_EVERY: Duration = Duration::from_millis(500);
 
-/// How often what ended long ago is removed.
+/// How often what ended long ago is removed, unless it is kept for less than that.
 const REMOVAL_EVERY: Duration = Duration::from_secs(3600);
+const REMOVAL_AT_MOST_EVERY: Duration = Duration::from_secs(1);
 
 /// Where the thread stands with its database.
 enum Connection {
@@ -59,7 +60,7 @@ pub(super) fn run(asked: &Receiver<Ask>, tools: &Tools) {
     let mut stats: Option<(Instant, TaskStats, Timestamp)> = None;
     loop {
         connection = connection.tried_again(tools);
-        let ask = match asked.recv_timeout(connection.patience()) {
+        let ask = match asked.recv_timeout(connection.patience(tools)) {
             Ok(ask) => ask,
             Err(RecvTimeoutError::Timeout) => {
                 connection = connection.and(|opened| opened.go_on(tools));
@@ -131,7 +132,9 @@ impl Opened {
             }
             return Ok(());
         }
-        if self.removed.is_none_or(|removed| removed.elapsed() >= REMOVAL_EVERY) && self.behind.is_some() {
+        if self.removed.is_none_or(|removed| removed.elapsed() >= removal_every(tools))
+            && self.behind.is_some()
+        {
             self.removed = Some(Instant::now());
             return self.remove_ended(tools);
         }
@@ -152,18 +155,22 @@ impl Opened {
     }
 
     /// Returns how long there is nothing to do unless somebody asks.
-    fn patience(&self) -> Duration {
+    fn patience(&self, tools: &Tools) -> Duration {
         match &self.behind {
             None => FIRST_RETRY,
             Some(behind) if !behind.is_empty() => Duration::ZERO,
             Some(_) => {
                 let removal = self
                     .removed
-                    .map_or(Duration::ZERO, |removed| REMOVAL_EVERY.saturating_sub(removed.elapsed()));
+                    .map_or(Duration::ZERO, |removed| removal_every(tools).saturating_sub(removed.elapsed()));
                 self.due.map_or(removal, |due| removal.min(due.saturating_duration_since(Instant::now())))
             }
         }
     }
+}
+
+fn removal_every(tools: &Tools) -> Duration {
+    tools.settings.keep_tasks.clamp(REMOVAL_AT_MOST_EVERY, REMOVAL_EVERY)
 }
 
 /// A log that cannot be read may be read again in a moment; what is asked meanwhile is answered as of before.
@@ -206,9 +213,9 @@ impl Connection {
     }
 
     /// Returns how long to wait for somebody who asks.
-    fn patience(&self) -> Duration {
+    fn patience(&self, tools: &Tools) -> Duration {
         match self {
-            Connection::Open(opened) => opened.patience(),
+            Connection::Open(opened) => opened.patience(tools),
             Connection::Broken { again: Some(again), .. } => again.saturating_duration_since(Instant::now()),
             Connection::Broken { again: None, .. } => REMOVAL_EVERY,
         }

@@ -118,7 +118,7 @@ fn progress(progress: Option<Progress>, usage: Option<rekindle_taskdb::TaskUsage
     let usage = usage.unwrap_or_default();
     let usage =
         TaskUsage { input_tokens: usage.input_tokens, output_tokens: usage.output_tokens, cost: usage.cost };
-    Some(TaskProgress { turns, tool_calls, plan, last_words, usage, last_output_at: None })
+    Some(TaskProgress { turns, tool_calls, plan, last_words, usage, last_output_at: None, stalled: false })
 }
 
 fn unknown_status() -> ServiceError {

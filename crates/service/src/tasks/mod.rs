@@ -17,6 +17,7 @@ mod wake;
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use rekindle_domain::event::{EndedTask, TaskStatus};
 use rekindle_domain::id::{StreamId, TaskId};
@@ -45,9 +46,15 @@ pub struct TaskSettings {
     pub agents: BTreeMap<String, usize>,
     /// With one label.
     pub labels: BTreeMap<String, usize>,
+    /// After how long a task is shown as stalled whose agent says nothing; as usual without it.
+    pub stall_after: Option<Duration>,
     /// Which database they are written to, for questions.
     pub database: DatabaseSettings,
 }
+
+/// How long an agent may say nothing before its task is shown as stalled. A command need not say anything while it works.
+const STALL_AFTER: Duration = Duration::from_secs(10 * 60);
+const COMMAND_STALL_AFTER: Duration = Duration::from_secs(30 * 60);
 
 impl TaskSettings {
     fn limits(&self) -> Limits {
@@ -65,6 +72,7 @@ pub(crate) struct Tasks {
     store: Arc<Store>,
     views: Arc<Views>,
     limits: Limits,
+    stall_after: Option<Duration>,
     /// Where questions about tasks are answered that have ended.
     database: Arc<TaskDatabase>,
     /// What callers brought for agents of tasks that have not begun: in memory only.
@@ -88,6 +96,7 @@ impl Tasks {
             store,
             views,
             limits: settings.limits(),
+            stall_after: settings.stall_after,
             database,
             brought: Mutex::default(),
             real: CanonicalPaths::default(),

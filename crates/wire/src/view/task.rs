@@ -95,6 +95,9 @@ pub struct TaskProgress {
     pub usage: TaskUsage,
     /// When its agent last said anything, while it runs.
     pub last_output_at: Option<Timestamp>,
+    /// It runs, and its agent has said nothing for long; nobody ends it for that.
+    #[serde(default)]
+    pub stalled: bool,
 }
 
 /// What a task has used. What no agent told is not known, which is not nothing.

@@ -17,6 +17,7 @@ use crate::commands::Context;
   rekindle task ls
   rekindle task ls -a
   rekindle task ls --status failed,cancelled --label nightly
+  rekindle task ls --kind run --here
   rekindle task ls --json | jq -r '.tasks[] | select(.status == \"waiting_input\") | .id'")]
 pub(super) struct Args {
     /// All tasks, also those that have ended
@@ -26,6 +27,10 @@ pub(super) struct Args {
     /// Only those with this status; several, divided by commas
     #[arg(long, value_name = "STATUS", value_parser = status, value_delimiter = ',')]
     status: Vec<TaskStatus>,
+
+    /// Only those of this kind: `task`, or `run` for what was begun by hand
+    #[arg(long, value_name = "KIND", value_parser = ["task", "run", "pipeline"])]
+    kind: Option<String>,
 
     /// Only those with this label
     #[arg(long, value_name = "LABEL")]
@@ -66,6 +71,7 @@ fn query(args: &Args) -> Result<Option<Vec<(&'static str, String)>>, Failure> {
     let here = args.here.then(crate::session_arg::current_dir).transpose()?;
     let wanted = [
         ("status", Some(statuses.join(",")).filter(|statuses| !statuses.is_empty())),
+        ("kind", args.kind.clone()),
         ("label", args.label.clone()),
         ("agent", args.agent.clone()),
         ("cwd", here),

@@ -65,6 +65,7 @@ pub(super) fn why(task: &TaskView) -> Option<&str> {
 fn row(task: &TaskView, len: usize, now: Timestamp) -> Vec<(Style, String)> {
     let status = match task.position {
         Some(position) => format!("{} #{position}", task.status.as_str()),
+        None if task.progress.as_ref().is_some_and(|progress| progress.stalled) => "stalled".to_owned(),
         None => task.status.as_str().to_owned(),
     };
     vec![
