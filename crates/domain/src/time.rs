@@ -123,6 +123,25 @@ pub struct Now {
     pub steady: Timestamp,
 }
 
+impl Now {
+    /// Tells whether a deadline has passed, by both clocks: one that was set ahead makes nothing come early.
+    pub fn is_past(&self, deadline: Timestamp) -> bool {
+        self.wall >= deadline && self.steady >= deadline
+    }
+
+    /// Returns how many milliseconds are left until a deadline has passed.
+    pub fn millis_until(&self, deadline: Timestamp) -> u64 {
+        deadline.millis_since(self.wall).max(deadline.millis_since(self.steady))
+    }
+
+    /// Returns how many milliseconds have gone by since the wall clock said so. What it was set ahead since then does not count; where
+    /// the steady clock is behind that time, it was compared with a clock that was wrong, and says nothing.
+    pub fn millis_since(&self, start: Timestamp) -> u64 {
+        let wall = self.wall.millis_since(start);
+        if self.steady < start { wall } else { wall.min(self.steady.millis_since(start)) }
+    }
+}
+
 /// The time beside the newest time the log has seen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Moment {
@@ -145,6 +164,22 @@ impl Moment {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_clock_that_was_set_makes_nothing_come_early_and_nothing_take_longer() {
+        let at = Timestamp::from_millis;
+        let now = |wall: i64, steady: i64| Now { wall: at(wall), steady: at(steady) };
+        for (now, passed, until, since) in [
+            (now(110, 110), true, 0, 60),
+            (now(90, 90), false, 10, 40),
+            (now(9_000, 90), false, 10, 40),
+            (now(10, 90), false, 90, 0),
+            (now(90, 9), false, 91, 40),
+        ] {
+            assert_eq!((now.is_past(at(100)), now.millis_until(at(100))), (passed, until), "{now:?}");
+            assert_eq!(now.millis_since(at(50)), since, "{now:?}");
+        }
+    }
 
     #[test]
     fn times_are_written_with_three_decimals_and_read_with_any() {

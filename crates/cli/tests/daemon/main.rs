@@ -61,6 +61,7 @@ mod sweep;
 mod task_crashes;
 mod task_database;
 mod task_events;
+mod task_faults;
 mod task_postgres;
 mod tasks;
 mod terminal;

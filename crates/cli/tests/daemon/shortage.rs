@@ -3,7 +3,7 @@
 
 use std::fs::File;
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use rekindle_lab::Connection;
@@ -53,18 +53,22 @@ fn without_descriptors_a_new_session_is_shown_waits_with_a_reason_and_then_runs(
 }
 
 /// A small file system, where we may mount one.
-struct SmallDisk(PathBuf);
+pub(crate) struct SmallDisk(PathBuf);
 
 impl SmallDisk {
-    fn mount(path: PathBuf) -> Option<SmallDisk> {
+    pub(crate) fn mount(path: PathBuf) -> Option<SmallDisk> {
         std::fs::create_dir_all(&path).expect("a directory");
         let options = ["-t", "tmpfs", "-o", "size=64m,mode=700", "tmpfs"];
         let mounted = Command::new("mount").args(options).arg(&path).output();
         mounted.is_ok_and(|output| output.status.success()).then_some(SmallDisk(path))
     }
 
+    pub(crate) fn path(&self) -> &Path {
+        &self.0
+    }
+
     /// Takes every page that is left.
-    fn fill(&self) {
+    pub(crate) fn fill(&self) {
         let mut file = File::create(self.0.join("filler")).expect("a file");
         let piece = vec![b'x'; 1 << 16];
         while file.write(&piece).is_ok_and(|written| written > 0) {}

@@ -1,8 +1,11 @@
 //! Dependencies between tasks that are asked for together: they must not wait for each other in a circle. A task that was there
 //! before cannot wait for one that comes later, so that no other circles are possible.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
+use super::scheduler::Failed;
+use super::state::TasksState;
+use crate::event::{Dependency, DependencyCondition};
 use crate::id::TaskId;
 
 /// Finds tasks that wait for each other in a circle, and returns their places in the list, in the order of waiting.
@@ -43,6 +46,23 @@ pub fn find_cycle(tasks: &[TaskId], waits_for: &[Vec<TaskId>]) -> Option<Vec<usi
         }
     }
     None
+}
+
+/// Returns tasks that fail, and behind each those that wait for it to be completed, which fail with it, directly or through others.
+pub fn with_dependents(state: &TasksState, failing: Vec<(TaskId, Failed)>) -> Vec<(TaskId, Failed)> {
+    let mut known: HashSet<TaskId> = failing.iter().map(|(task, _)| *task).collect();
+    let (mut found, mut next) = (failing, 0);
+    while let Some((task, _)) = found.get(next).copied() {
+        next += 1;
+        let wants_it =
+            |one: &Dependency| one.task_id == task && one.condition == DependencyCondition::Completed;
+        let dependents = state.dependents(task).filter_map(|dependent| state.get(dependent));
+        let failed = dependents.filter(|dependent| dependent.unmet.iter().any(wants_it));
+        for dependent in failed.filter(|dependent| known.insert(dependent.id)) {
+            found.push((dependent.id, Failed::Dependency(task)));
+        }
+    }
+    found
 }
 
 /// Returns the tasks that failed because one did, directly or through others, those first that are closer to it. `failed` has the

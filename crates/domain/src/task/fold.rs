@@ -40,7 +40,7 @@ impl TasksState {
                 let ended = || resumed.ended.as_ref().map(|ended| brought_back(resumed.task_id, ended, ts));
                 let Some(mut task) = ended().or_else(|| known.as_deref().cloned()) else { return Ok(()) };
                 if resumed.attempt > task.attempt || task.started_at.is_none() {
-                    (task.earlier_ms, task.started_at) = (task.wall_ms(ts), Some(ts));
+                    (task.earlier_ms, task.started_at) = (task.wall_ms_at(ts), Some(ts));
                 }
                 (task.session_id, task.run_id) = (Some(resumed.session_id), Some(resumed.run_id));
                 task.reason = Some(resumed.reason.as_ref().into());
@@ -147,7 +147,7 @@ fn changed(known: &Task, ts: Timestamp, event: &Event<'_>) -> Task {
         }
         Event::TaskWaiting(waiting) => task.reason = Some(waiting.reason.as_ref().into()),
         Event::TaskRequeued(requeued) => {
-            task.earlier_ms = task.wall_ms(ts);
+            task.earlier_ms = task.wall_ms_at(ts);
             (task.fresh, task.not_before) = (requeued.fresh, Some(requeued.not_before(ts)));
             task.eligible_at = ts;
             task.reason = Some(requeued.reason.as_ref().into());

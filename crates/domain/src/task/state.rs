@@ -14,7 +14,7 @@ use crate::chain::Position;
 use crate::event::{Dependency, EndedTask, TaskSpec, TaskStatus};
 use crate::id::{RunId, SessionId, TaskId};
 use crate::session::MessageKey;
-use crate::time::Timestamp;
+use crate::time::{Now, Timestamp};
 
 /// Keys of requests that are remembered: whoever repeats a request does so within hours, and a batch has at most ten thousand.
 pub const MAX_TASK_KEYS: usize = 50_000;
@@ -93,9 +93,14 @@ fn is_zero(millis: &u64) -> bool {
 
 impl Task {
     /// Returns how long its attempts went on, all together, in milliseconds.
-    pub fn wall_ms(&self, now: Timestamp) -> u64 {
+    pub fn wall_ms(&self, now: &Now) -> u64 {
         let running = self.started_at.filter(|_| self.status != TaskStatus::Pending);
         self.earlier_ms.saturating_add(running.map_or(0, |started| now.millis_since(started)))
+    }
+
+    /// The same as of a record that was written then.
+    pub(super) fn wall_ms_at(&self, ts: Timestamp) -> u64 {
+        self.wall_ms(&Now { wall: ts, steady: ts })
     }
 
     /// Returns where it stands.
@@ -114,7 +119,7 @@ impl Task {
             session_id: self.session_id,
             run_id: self.run_id,
             priority: (self.priority != self.spec.priority).then_some(self.priority),
-            earlier_ms: self.wall_ms(self.updated_at),
+            earlier_ms: self.wall_ms_at(self.updated_at),
             transitions,
         }
     }
@@ -200,18 +205,19 @@ impl TasksState {
         }
     }
 
+    /// Returns who waits for the end of a task.
+    pub(super) fn dependents(&self, task: TaskId) -> impl Iterator<Item = TaskId> {
+        let behind = self.dependents.range((Bound::Included((task, lowest())), Bound::Unbounded));
+        behind.take_while(move |(on, _)| *on == task).map(|(_, dependent)| *dependent)
+    }
+
     /// Takes out who waits for the end of a task.
     pub(super) fn take_dependents(&mut self, task: TaskId) -> Vec<TaskId> {
-        let pairs: Vec<_> = self
-            .dependents
-            .range((Bound::Included((task, lowest())), Bound::Unbounded))
-            .take_while(|(on, _)| *on == task)
-            .copied()
-            .collect();
-        for pair in &pairs {
-            self.dependents.remove_mut(pair);
+        let dependents: Vec<TaskId> = self.dependents(task).collect();
+        for dependent in &dependents {
+            self.dependents.remove_mut(&(task, *dependent));
         }
-        pairs.into_iter().map(|(_, dependent)| dependent).collect()
+        dependents
     }
 }
 

@@ -114,7 +114,7 @@ fn a_task_goes_through_its_statuses_and_leaves_when_it_has_ended() {
     let task = after(&events).get(id(1)).expect("open").clone();
     assert_eq!((task.status, task.not_before, task.priority), (TaskStatus::Pending, Some(at(10)), 9));
     assert_eq!(
-        (task.wall_ms(at(100)), task.earlier_ms),
+        (task.wall_ms_at(at(100)), task.earlier_ms),
         (3_000, 3_000),
         "from its claim to its being queued again"
     );

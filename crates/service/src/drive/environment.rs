@@ -59,7 +59,7 @@ impl Environment {
     }
 
     /// Returns what the file of an agent says, if it has one that may be used.
-    fn of_file(&self, provider: &Provider) -> Env {
+    pub(crate) fn of_file(&self, provider: &Provider) -> Env {
         let Some(path) = self.files.get(&provider.name()) else { return Env::new() };
         env_file::read(path).unwrap_or_else(|why| {
             tracing::warn!("the variables of {} are not used: {why}", provider.name());
@@ -111,13 +111,11 @@ impl Environment {
         env
     }
 
-    /// Returns the variables of a list that an agent would lack, with what was brought for it.
-    pub(crate) fn lacking(&self, names: &[String], provider: &Provider, brought: &Env) -> Vec<String> {
+    /// Returns the variables of a list that an agent would lack, with what else it gets.
+    pub(crate) fn lacking(&self, names: &[String], provider: &Provider, more: [&Env; 2]) -> Vec<String> {
         let prefixes = known_agent(provider).map_or(&[][..], |known| known.environment);
-        let of_file = self.of_file(provider);
         let has = |name: &String| {
-            brought.contains_key(name)
-                || of_file.contains_key(name)
+            more.iter().any(|env| env.contains_key(name))
                 || is_for_agents(OsStr::new(name), prefixes) && self.own.contains_key(name)
         };
         names.iter().filter(|name| !has(name)).cloned().collect()

@@ -6,14 +6,14 @@ use rekindle_domain::event::{TaskChanged, TaskStatus};
 use rekindle_domain::task::budget::{BudgetState, Used, budget_state};
 use rekindle_domain::task::compose::{BUDGET_REASON, actor};
 use rekindle_domain::task::{Task, TasksState};
-use rekindle_domain::time::Timestamp;
+use rekindle_domain::time::Now;
 
 use super::Tasks;
 use crate::error::Result;
 
 impl Tasks {
     /// Ends a task that has used what it may use, and notes it of one that has nearly done so.
-    pub(super) fn hold_to_budget(&self, task: &Task, now: Timestamp) -> Result<()> {
+    pub(super) fn hold_to_budget(&self, task: &Task, now: &Now) -> Result<()> {
         let Some(budget) = &task.spec.budget else { return Ok(()) };
         match budget_state(budget, &self.used(task, now)) {
             BudgetState::Within => Ok(()),
@@ -35,7 +35,7 @@ impl Tasks {
     }
 
     /// Returns what a task has used so far.
-    fn used(&self, task: &Task, now: Timestamp) -> Used {
+    fn used(&self, task: &Task, now: &Now) -> Used {
         let current = task.session_id.and_then(|session| {
             self.store.at_hand(session).or_else(|| self.store.open_session(session).ok())
         });
@@ -52,7 +52,7 @@ impl Tasks {
 }
 
 /// Returns how long it is until the time of a task that runs is used up.
-pub(super) fn next_budget_end(state: &TasksState, now: Timestamp) -> Option<Duration> {
+pub(super) fn next_budget_end(state: &TasksState, now: &Now) -> Option<Duration> {
     let running = state.iter().filter(|task| task.status != TaskStatus::Pending && task.cancel.is_none());
     let left = running.filter_map(|task| {
         let most = task.spec.budget.as_ref()?.wall_s?.saturating_mul(1000);

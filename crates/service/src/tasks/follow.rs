@@ -36,7 +36,7 @@ impl Tasks {
         };
         match mapped.and_then(|mapped| compose::follow_session(task, &mapped)) {
             Some(record) => self.append(vec![record]),
-            None if task.cancel.is_none() => self.hold_to_budget(task, self.views.workers.records.now()),
+            None if task.cancel.is_none() => self.hold_to_budget(task, &self.views.workers.records.time()),
             None => Ok(()),
         }
     }

@@ -1,5 +1,6 @@
 //! The loop of the scheduler: looks at what waits and what runs, asks the domain, and begins what may.
 
+use std::collections::HashMap;
 use std::path::Path;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
@@ -7,9 +8,10 @@ use std::time::{Duration, Instant};
 
 use rekindle_domain::event::TaskStatus;
 use rekindle_domain::id::{SessionId, TaskId};
+use rekindle_domain::task::dependencies::with_dependents;
 use rekindle_domain::task::scheduler::{Decision, Hold, Limits, OpenRun, Pending, Work, decide};
 use rekindle_domain::task::{Task, TasksState, compose};
-use rekindle_domain::time::Timestamp;
+use rekindle_domain::time::{Now, Timestamp};
 use rekindle_wire::code::Code;
 
 use super::budgets::next_budget_end;
@@ -103,13 +105,13 @@ impl Tasks {
         if self.views.workers.is_stopping() || self.views.workers.is_superseded() {
             return AT_LEAST_EVERY;
         }
-        let now = self.views.workers.records.now();
-        self.end_what_must(&state, now);
+        let now = self.views.workers.records.time();
+        self.end_what_must(&state, &now);
         if !state.iter().any(|task| task.status == TaskStatus::Pending) {
-            return next_deadline(&state, now);
+            return next_deadline(&state, &now);
         }
-        match self.schedule(&state, now) {
-            Ok(patience) => patience.min(next_deadline(&state, now)),
+        match self.schedule(&state, &now) {
+            Ok(patience) => patience.min(next_deadline(&state, &now)),
             Err(error) => {
                 tracing::warn!("tasks wait: {}", error.text());
                 AGAIN
@@ -122,15 +124,15 @@ impl Tasks {
         self.store.at_hand(session).is_some_and(|current| current.state.open_run().is_some())
     }
 
-    fn schedule(&self, state: &TasksState, now: Timestamp) -> Result<Duration> {
+    fn schedule(&self, state: &TasksState, now: &Now) -> Result<Duration> {
         let seen = self.see(state);
         let decision = seen.decide(&self.limits, now);
         let look_again = decision.look_again;
         let of = |id: TaskId| state.get(id).map(Arc::as_ref);
-        let failed: Vec<_> = decision
-            .fail
-            .iter()
-            .filter_map(|(id, why)| of(*id).map(|task| compose::fail_pending(task, *why)))
+        // All at once: a long chain is not gone along one decision after the other.
+        let failed: Vec<_> = with_dependents(state, decision.fail.clone())
+            .into_iter()
+            .filter_map(|(id, why)| of(id).map(|task| compose::fail_pending(task, why)))
             .collect();
         if !failed.is_empty() {
             self.append(failed)?;
@@ -143,16 +145,16 @@ impl Tasks {
                 Err(error) => return Err(error),
             }
         }
-        let patience = look_again.map(|at| Duration::from_millis(at.millis_since(now)));
+        let patience = look_again.map(|at| Duration::from_millis(at.millis_since(now.wall)));
         Ok(patience
             .map_or(AT_LEAST_EVERY, |patience| patience.clamp(Duration::from_millis(1), AT_LEAST_EVERY)))
     }
 
     /// Asks for the end of what runs behind its deadline or has used up its budget, and has every wish for an end carried out that was recorded: whoever
     /// recorded it may have died before anybody was told.
-    fn end_what_must(&self, state: &TasksState, now: Timestamp) {
+    fn end_what_must(&self, state: &TasksState, now: &Now) {
         for task in state.iter().filter(|task| task.status != TaskStatus::Pending) {
-            let is_late = task.spec.deadline_at.is_some_and(|deadline| deadline <= now);
+            let is_late = task.spec.deadline_at.is_some_and(|deadline| now.is_past(deadline));
             let ended = match &task.cancel {
                 Some(cancel) => self.cancel_run(task, cancel),
                 None if is_late => {
@@ -169,11 +171,12 @@ impl Tasks {
     /// Decides as the scheduler would now, for whoever wants to know why a task waits.
     pub(super) fn explain<T>(&self, state: &TasksState, tell: impl FnOnce(&Decision<'_>) -> T) -> T {
         let seen = self.see(state);
-        tell(&seen.decide(&self.limits, self.views.workers.records.now()))
+        tell(&seen.decide(&self.limits, &self.views.workers.records.time()))
     }
 
     fn see(&self, state: &TasksState) -> Seen {
         let environment = &self.views.workers.agents.environment;
+        let mut files = HashMap::new();
         let pending = state
             .iter()
             .filter(|task| task.status == TaskStatus::Pending)
@@ -183,7 +186,11 @@ impl Tasks {
                 missing: match task.spec.env_names.is_empty() {
                     true => Vec::new(),
                     false => {
-                        environment.lacking(&task.spec.env_names, &task.spec.provider, &self.brought(task.id))
+                        let (provider, brought) = (&task.spec.provider, self.brought(task.id));
+                        // Once for all tasks of an agent.
+                        let file =
+                            files.entry(provider.name()).or_insert_with(|| environment.of_file(provider));
+                        environment.lacking(&task.spec.env_names, provider, [&brought, file])
                     }
                 },
                 task: task.clone(),
@@ -206,8 +213,8 @@ impl Tasks {
 }
 
 impl Seen {
-    fn decide<'a>(&'a self, limits: &'a Limits, now: Timestamp) -> Decision<'a> {
-        let pending = self.pending.iter().map(SeenTask::pending).collect();
+    fn decide<'a>(&'a self, limits: &'a Limits, now: &Now) -> Decision<'a> {
+        let pending = self.pending.iter().map(|task| task.pending(now)).collect();
         let open: Vec<OpenRun<'a>> = self
             .open
             .iter()
@@ -222,13 +229,15 @@ impl Seen {
                 is_task: run.task.is_some(),
             })
             .collect();
-        decide(pending, &open, limits, now)
+        decide(pending, &open, limits, now.wall)
     }
 }
 
 impl SeenTask {
-    fn pending(&self) -> Pending<'_> {
+    fn pending(&self, now: &Now) -> Pending<'_> {
         let task = &self.task;
+        // What only a clock says that was set ahead is not too late.
+        let is_credible = |deadline: &Timestamp| *deadline > now.wall || now.is_past(*deadline);
         let hold = match (task.failed_dependency, task.unmet.first()) {
             (Some(on), _) => Some(Hold::DependencyFailed(on)),
             (None, Some(on)) => Some(Hold::After(on.task_id)),
@@ -241,7 +250,7 @@ impl SeenTask {
             created_at: task.created_at,
             eligible_at: task.eligible_at,
             hold,
-            deadline: task.spec.deadline_at,
+            deadline: task.spec.deadline_at.filter(is_credible),
             work: Work {
                 agent: &self.agent,
                 directory: &self.directory,
@@ -253,9 +262,9 @@ impl SeenTask {
 }
 
 /// Returns how long it is until the first deadline of a task that runs, or the end of its time.
-fn next_deadline(state: &TasksState, now: Timestamp) -> Duration {
+fn next_deadline(state: &TasksState, now: &Now) -> Duration {
     let running = state.iter().filter(|task| task.status != TaskStatus::Pending && task.cancel.is_none());
-    let deadline = running.filter_map(|task| task.spec.deadline_at).map(|at| at.millis_since(now)).min();
+    let deadline = running.filter_map(|task| task.spec.deadline_at).map(|at| now.millis_until(at)).min();
     let deadline = deadline.map(|left| Duration::from_millis(left.max(1)));
     [deadline, next_budget_end(state, now)].into_iter().flatten().fold(AT_LEAST_EVERY, Duration::min)
 }
