@@ -15,7 +15,8 @@ use rekindle_store::{Opener, Store};
 
 use crate::records;
 
-struct WallClock;
+/// The machine's clock.
+pub(crate) struct WallClock;
 
 impl Clock for WallClock {
     fn now(&self) -> Timestamp {
@@ -31,8 +32,13 @@ pub(crate) fn open(home: &Path) -> anyhow::Result<Store> {
 
 /// Opens a home on a given disk.
 pub(crate) fn open_on(disk: SharedDisk, home: &Path) -> anyhow::Result<Store> {
+    open_with(disk, home, Arc::new(WallClock))
+}
+
+/// Opens a home on a given disk, with a clock that may tell another time.
+pub(crate) fn open_with(disk: SharedDisk, home: &Path, clock: Arc<dyn Clock>) -> anyhow::Result<Store> {
     let opener = Opener { pid: std::process::id(), boot_id: BootId::mint(0, 1) };
-    Store::open(disk, home, opener, Arc::new(WallClock)).context("cannot open the home")
+    Store::open(disk, home, opener, clock).context("cannot open the home")
 }
 
 /// Returns the id of the n-th session.

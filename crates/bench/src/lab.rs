@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use anyhow::{Context as _, ensure};
 use rekindle_domain::id::BootId;
+use rekindle_domain::time::Clock;
 use rekindle_lab::{Connection, Daemon, HOST, Process, TempHome, daemon_file, end_all};
 use rekindle_testkit::made::{Wanted, fill};
 use rekindle_testkit::tapped::{Tapped, Unsynced};
@@ -18,7 +19,7 @@ use serde_json::{Value, json};
 use crate::actors;
 use crate::context::Context;
 use crate::ears::Ear;
-use crate::home::open_on;
+use crate::home::{WallClock, open_on};
 use crate::rig::beside;
 
 /// A home, and its daemon while there is one.
@@ -133,6 +134,19 @@ impl Lab {
         }
         let made = link.ask("POST", "/api/sessions", "", &body.to_string())?.expect(201)?.json()?;
         Ok(text(&made, "id")?.to_owned())
+    }
+
+    /// Asks for tasks that wait until tomorrow.
+    pub(crate) fn queue_tasks(&self, link: &mut Connection, count: usize) -> anyhow::Result<()> {
+        let agent = json!({"profile": "acp", "command": actors::chatter_command()?});
+        let tomorrow = WallClock.now().plus_millis(24 * 60 * 60 * 1000);
+        let task = |n: usize| {
+            let work = self.temp.at("work");
+            json!({"working_dir": work, "agent": agent, "prompt": format!("task {n}"), "not_before": tomorrow})
+        };
+        let body = json!({"tasks": (0..count).map(task).collect::<Vec<_>>()});
+        link.ask("POST", "/api/tasks", "", &body.to_string())?.expect(201)?;
+        Ok(())
     }
 
     /// Makes a session whose agent has had a turn and is ready for the next one, and someone who listens to it.

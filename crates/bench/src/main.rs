@@ -1,5 +1,5 @@
-//! `rekindle-bench`: measures the store, the holder, the daemon and workspaces beside raw programs, interleaved, in the same run on
-//! the same disk. Reads the arguments, picks the rows, prints the table. It measures; what is right is for tests to
+//! `rekindle-bench`: measures the store, the holder, the daemon, workspaces and tasks beside raw programs, interleaved, in the same
+//! run on the same disk. Reads the arguments, picks the rows, prints the table. It measures; what is right is for tests to
 //! judge.
 
 mod actors;
@@ -16,6 +16,7 @@ mod rig;
 mod rows;
 mod system_info;
 mod table;
+mod task_records;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -27,7 +28,7 @@ use crate::context::Context;
 use crate::rows::Bench;
 use crate::system_info::SystemInfo;
 
-/// Measure the store, the holder, the daemon and workspaces beside raw programs that do the least a correct one could do.
+/// Measure the store, the holder, the daemon, workspaces and tasks beside raw programs that do the least a correct one could do.
 ///
 /// Where there is something to compare with, a figure of ours stands beside a raw one of the same run, and its goal is
 /// a ratio, so that it holds on any machine.
@@ -75,6 +76,7 @@ Examples:
   rekindle-bench holder latency      one row of another benchmark
   rekindle-bench daemon fleet        fifty agents and two hundred subscribers at once
   rekindle-bench workspace           directories, beside git and tar
+  rekindle-bench tasks               records, rows and decisions of tasks, up to a million
   rekindle-bench store 1 2 --json    two rows, by number, for programs";
 
 fn main() -> ExitCode {
@@ -143,7 +145,7 @@ mod tests {
     #[test]
     fn unknown_names_are_answered_with_the_known_ones() {
         let error = benches(Some("stork")).map(|_| ()).expect_err("no such benchmark");
-        assert!(error.to_string().ends_with("known: store, holder, daemon, workspace"), "{error}");
+        assert!(error.to_string().ends_with("known: store, holder, daemon, workspace, tasks"), "{error}");
         let error = rows::BENCHES[0].choose(&["replays".into()]).map(|_| ()).expect_err("no such row");
         assert!(error.to_string().contains("replay, "), "{error}");
     }

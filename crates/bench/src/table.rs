@@ -81,6 +81,12 @@ impl Row {
         Row { name: "", what: what.into(), unit, raw: None, ours, ratio: None, more: f64::NAN, target }
     }
 
+    /// Returns a row that could not be measured on this machine, and why.
+    pub(crate) fn not_measured(what: impl Into<String>, why: &str) -> Row {
+        let what = format!("{}: not measured, {why}", what.into());
+        Row::alone(what, Unit::Count, f64::NAN, Target::None)
+    }
+
     /// Puts the name of the row's program on it.
     pub(crate) fn named(self, name: &'static str) -> Row {
         Row { name, ..self }
@@ -141,6 +147,9 @@ pub(crate) fn render(rows: &[Row]) -> String {
 /// Returns our figure, with the extremes of its rounds where no ratio shows how much they differ.
 fn ours_text(row: &Row) -> String {
     let Spread { median, low, high } = row.ours;
+    if median.is_nan() {
+        return String::new();
+    }
     let text = figure(median, row.unit);
     if row.ratio.is_some() || low == high {
         return text;
@@ -248,6 +257,7 @@ mod tests {
         let row = |ours: &[f64]| Row::alone("x", Unit::Millis, ours, Target::None);
         assert_eq!(ours_text(&row(&[3.25, 1.5, 200.0])), "3.25 ms [1.50 ms–200 ms]");
         assert_eq!(ours_text(&row(&[7.0])), "7 ms");
+        assert_eq!(ours_text(&Row::not_measured("x", "y")), "");
         let json = json(&SystemInfo::here(), &[row(&[2.0, 1.0, 3.0])]).expect("rows are serialisable");
         let json: serde_json::Value = serde_json::from_str(&json).expect("it is JSON");
         assert_eq!(json["rows"][0]["ours_high"], 3.0);

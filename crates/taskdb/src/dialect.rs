@@ -26,7 +26,7 @@ const WORDS: [(&str, &str, &str); 6] = [
 
 impl Dialect {
     /// Writes a statement as this database understands it.
-    pub(crate) fn write<'a>(self, statement: &'a str) -> Cow<'a, str> {
+    pub fn write<'a>(self, statement: &'a str) -> Cow<'a, str> {
         if !statement.contains('@') {
             return Cow::Borrowed(statement);
         }

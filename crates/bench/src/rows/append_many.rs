@@ -69,12 +69,18 @@ impl Raw {
 
     /// Has every producer append so many records; returns how many a second that is.
     pub(crate) fn append(&mut self, each: usize) -> anyhow::Result<[f64; 1]> {
+        self.append_lines(each, &[&[b'x'; 300]])
+    }
+
+    /// Has every producer append these records so many times, each after the one before is on disk.
+    pub(crate) fn append_lines(&mut self, each: usize, lines: &[&[u8]]) -> anyhow::Result<[f64; 1]> {
         self.lock().closed = false;
         let (raw, begin) = (&*self, self.end);
         let start = Instant::now();
         let written = std::thread::scope(|scope| {
             let committer = scope.spawn(move || raw.commit(begin));
-            let producers: Vec<_> = (0..PRODUCERS).map(|_| scope.spawn(|| raw.produce(each))).collect();
+            let producers: Vec<_> =
+                (0..PRODUCERS).map(|_| scope.spawn(|| raw.produce(each, lines))).collect();
             for producer in producers {
                 producer.join().expect("a producer does not panic");
             }
@@ -82,16 +88,15 @@ impl Raw {
             raw.filled.notify_one();
             committer.join().expect("the committer does not panic")
         });
-        let rate = rate(each * PRODUCERS, start.elapsed());
+        let rate = rate(each * PRODUCERS * lines.len(), start.elapsed());
         self.end = written?;
         Ok([rate])
     }
 
-    fn produce(&self, each: usize) {
-        let line = [b'x'; 300];
-        for _ in 0..each {
+    fn produce(&self, each: usize, lines: &[&[u8]]) {
+        for line in std::iter::repeat_n(lines, each).flatten() {
             let mut queue = self.lock();
-            queue.lines.extend_from_slice(&line);
+            queue.lines.extend_from_slice(line);
             queue.taken_in += 1;
             let mine = queue.taken_in;
             self.filled.notify_one();

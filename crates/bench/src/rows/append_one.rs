@@ -55,13 +55,16 @@ impl Raw {
         let line = [b'x'; 300];
         let mut latencies = Latencies::default();
         for _ in 0..records {
-            latencies.time(|| {
-                self.file.write_all_at(&line, self.end)?;
-                self.file.sync_data()
-            })?;
-            self.end += line.len() as u64;
+            latencies.time(|| self.append_line(&line))?;
         }
         Ok([latencies.percentile(0.5), latencies.percentile(0.99)])
+    }
+
+    /// Appends one record.
+    pub(super) fn append_line(&mut self, line: &[u8]) -> std::io::Result<()> {
+        self.file.write_all_at(line, self.end)?;
+        self.end += line.len() as u64;
+        self.file.sync_data()
     }
 }
 

@@ -16,6 +16,7 @@ mod replay;
 pub(crate) mod replay_memory;
 mod snapshot;
 mod sweep;
+mod tasks;
 mod workspace;
 
 use anyhow::Context as _;
@@ -39,7 +40,7 @@ pub(crate) struct Bench {
 }
 
 /// Every benchmark there is.
-pub(crate) const BENCHES: &[Bench] = &[STORE, HOLDER, DAEMON, WORKSPACE];
+pub(crate) const BENCHES: &[Bench] = &[STORE, HOLDER, DAEMON, WORKSPACE, TASKS];
 
 const STORE: Bench = Bench {
     name: "store",
@@ -99,6 +100,18 @@ const WORKSPACE: Bench = Bench {
         Program { name: "warm-capture", run: workspace::warm_capture::run },
         Program { name: "disk-usage", run: workspace::disk_usage::run },
         Program { name: "export", run: workspace::export::run },
+    ],
+};
+
+const TASKS: Bench = Bench {
+    name: "tasks",
+    check: DAEMON.check,
+    programs: &[
+        Program { name: "claim", run: tasks::claim::run },
+        Program { name: "projection", run: tasks::projection::run },
+        Program { name: "million", run: tasks::million::run },
+        Program { name: "decision", run: tasks::decision::run },
+        Program { name: "accept", run: tasks::accept::run },
     ],
 };
 

@@ -9,18 +9,17 @@ use rekindle_domain::id::{StreamId, TaskId};
 use rekindle_domain::line::Line;
 use rekindle_domain::task::transition::task_of;
 use rekindle_domain::time::Timestamp;
+use rekindle_store::Store;
 use rekindle_store::log::{Cursor as LogCursor, LogReader};
 use rekindle_taskdb::project::{Owner, project};
 use rekindle_taskdb::{Batch, Cursor, DbError, TaskDb, TaskRow};
-
-use super::Tools;
 
 /// Records of one batch.
 pub(super) const AT_ONCE: usize = 1_000;
 
 /// Why the database could not be brought up to date.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum CatchUpError {
+pub enum CatchUpError {
     /// The database.
     #[error(transparent)]
     Database(#[from] DbError),
@@ -30,14 +29,14 @@ pub(super) enum CatchUpError {
 }
 
 /// Brings the database up to date with the stream; what it has of another history is forgotten first.
-pub(super) fn catch_up(tools: &Tools, db: &mut TaskDb) -> Result<(), CatchUpError> {
+pub fn catch_up(store: &Store, owner: &Owner, db: &mut TaskDb) -> Result<(), CatchUpError> {
     let stream = StreamId::tasks();
-    let reader = match tools.store.tasks_reader() {
+    let reader = match store.tasks_reader() {
         Ok(reader) => Some(reader),
         Err(error) if error.kind() == io::ErrorKind::NotFound => None,
         Err(error) => return Err(CatchUpError::Log(error)),
     };
-    let known = db.cursor(&tools.owner.home_id, stream.as_str())?;
+    let known = db.cursor(&owner.home_id, stream.as_str())?;
     let from = match (&reader, known) {
         (_, None) => LogCursor::START,
         (Some(reader), Some(known)) => match behind(reader, &known).map_err(CatchUpError::Log)? {
@@ -46,12 +45,12 @@ pub(super) fn catch_up(tools: &Tools, db: &mut TaskDb) -> Result<(), CatchUpErro
                 tracing::warn!(
                     "the database of tasks is of another history than the log, and is written anew"
                 );
-                db.forget(&tools.owner.home_id)?;
+                db.forget(&owner.home_id)?;
                 LogCursor::START
             }
         },
         (None, Some(_)) => {
-            db.forget(&tools.owner.home_id)?;
+            db.forget(&owner.home_id)?;
             LogCursor::START
         }
     };
@@ -66,7 +65,7 @@ pub(super) fn catch_up(tools: &Tools, db: &mut TaskDb) -> Result<(), CatchUpErro
         {
             texts.push(raw.bytes.to_vec());
         }
-        match batch(&tools.owner, db, &texts)? {
+        match batch(owner, db, &texts)? {
             Some(batch) => db.write(&batch)?,
             None => return Ok(()),
         }

@@ -21,6 +21,7 @@ use rekindle_taskdb::project::Owner;
 use rekindle_taskdb::{TaskPage, TaskQuery, TaskRow, TaskStats, TransitionRow};
 use rekindle_wire::code::Code;
 
+pub use self::catch_up::{CatchUpError, catch_up};
 pub use self::connect::DatabaseChoice;
 use crate::error::{Result, ServiceError};
 use crate::lock::locked;

@@ -90,7 +90,7 @@ pub(super) fn run(asked: &Receiver<Ask>, tools: &Tools) {
 impl Opened {
     /// Brings the rows of tasks up to date.
     fn catch_up(&mut self, tools: &Tools) -> Result<(), DbError> {
-        as_of_before(catch_up(tools, &mut self.db))
+        as_of_before(catch_up(&tools.store, &tools.owner, &mut self.db))
     }
 
     /// Brings the rows of the sessions up to date that have grown.
