@@ -10,6 +10,7 @@ use rekindle_domain::event::{
 use rekindle_domain::id::{RunId, SessionId, StreamId, TaskId};
 use rekindle_domain::line::Draft;
 use rekindle_domain::time::{Clock, Timestamp};
+use rekindle_seeded::Rng;
 use rekindle_store::Store;
 use rekindle_store::commit::Append;
 use rekindle_testkit::clock::SimClock;
@@ -57,7 +58,8 @@ pub(crate) fn created(task_id: TaskId, n: u64) -> Draft {
 }
 
 fn claimed(task_id: TaskId, n: u64) -> Draft {
-    let (session_id, run_id) = (SessionId::mint(n, 1), RunId::mint(n, 2));
+    let random = Rng::new(n).bits();
+    let (session_id, run_id) = (SessionId::mint(n, random), RunId::mint(n, random));
     let actor = "scheduler".into();
     TaskClaimed { task_id, attempt: 1, session_id, run_id, actor, reason: None, resume_prompt: None }.into()
 }

@@ -11,6 +11,7 @@ use rekindle_domain::event::{RunCompleted, SessionCreated};
 use rekindle_domain::id::{BootId, MessageId, RunId, SessionId, StreamId, TaskId};
 use rekindle_domain::line::{Draft, Envelope, write};
 use rekindle_domain::task::{Task, compose};
+use rekindle_seeded::Rng;
 use rekindle_service::storage::Sessions;
 use rekindle_store::Store;
 use rekindle_store::commit::Append;
@@ -109,7 +110,7 @@ impl Caller {
     }
 
     fn create(&self, n: u64) -> anyhow::Result<TaskId> {
-        let task = TaskId::mint(n, 1);
+        let task = TaskId::mint(n, random(n));
         self.store.open_tasks()?;
         self.store.append(Append::durable(StreamId::tasks(), vec![created(task, n)]))?;
         Ok(task)
@@ -117,7 +118,7 @@ impl Caller {
 
     fn claim(&self, task: TaskId, n: u64) -> anyhow::Result<(SessionId, RunId)> {
         let tasks = self.store.open_tasks()?.fold;
-        let (session, run) = (SessionId::mint(n, 2), RunId::mint(n, 3));
+        let (session, run) = (SessionId::mint(n, random(n)), RunId::mint(n, random(n)));
         let [records, claimed] =
             self.claim_records(tasks.get(task).context("no such task")?, session, run, n);
         self.store.create(session)?;
@@ -141,7 +142,7 @@ impl Caller {
             restoring: None,
         };
         let message = NewMessage {
-            message_id: MessageId::mint(n, 4),
+            message_id: MessageId::mint(n, random(n)),
             content: spec.prompt.clone(),
             idempotency_key: None,
             wait_id: None,
@@ -161,7 +162,7 @@ impl Caller {
     fn bytes(&self) -> anyhow::Result<[Vec<u8>; 3]> {
         let n = self.next();
         let task = self.create(n)?;
-        let (session, run) = (SessionId::mint(n, 2), RunId::mint(n, 3));
+        let (session, run) = (SessionId::mint(n, random(n)), RunId::mint(n, random(n)));
         let tasks = self.store.open_tasks()?.fold;
         let task = tasks.get(task).context("no such task")?;
         let [records, claimed] = self.claim_records(task, session, run, n);
@@ -175,6 +176,11 @@ impl Caller {
         self.end(session, run)?;
         Ok([lines(&[], &[created(task.id, n)])?, lines(&records, &claimed)?, lines(&[end], &[task_end])?])
     }
+}
+
+/// Returns the random part of an id: without one, ids would be hard to tell apart by their hashes.
+fn random(n: u64) -> u128 {
+    Rng::new(n).bits()
 }
 
 fn completed(run_id: RunId) -> Draft {

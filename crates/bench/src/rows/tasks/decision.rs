@@ -1,8 +1,9 @@
 //! The scheduler decides once about ten thousand tasks that wait: the decision alone, when few may run and when only
 //! directories keep tasks from beginning, and what a list of them takes, which has a decision in it.
 
-use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::collections::{BTreeMap, HashMap};
+use std::path::Path;
+use std::sync::Arc;
 
 use anyhow::ensure;
 use rekindle_domain::event::TaskSpec;
@@ -59,7 +60,7 @@ struct Queue {
 struct Queued {
     id: TaskId,
     spec: TaskSpec,
-    directory: PathBuf,
+    directory: Arc<Path>,
     agent: String,
     since: Timestamp,
 }
@@ -68,9 +69,13 @@ impl Queue {
     /// Makes tasks that have waited for up to a week.
     fn new() -> Queue {
         let now = WallClock.now();
+        // Many work in the same directory, which is looked up once.
+        let mut directories: HashMap<String, Arc<Path>> = HashMap::new();
         let task = |n: usize| {
             let spec = spec(n as u64);
-            let (directory, agent) = (PathBuf::from(&spec.working_dir), spec.provider.name());
+            let named = directories.entry(spec.working_dir.clone());
+            let directory = named.or_insert_with_key(|path| Path::new(path).into()).clone();
+            let agent = spec.provider.name();
             let since = now.plus_millis(-60_000 * (PENDING - n) as i64);
             Queued { id: TaskId::mint(n as u64, n as u128), spec, directory, agent, since }
         };
