@@ -61,10 +61,14 @@ const COLUMNS: [(&str, Kind); 37] = [
 /// The column behind them.
 const TRANSITIONS: usize = COLUMNS.len();
 
+/// The columns behind that, which follow from the others: statistics are read from an index that has them, without the rows.
+const DERIVED: [&str; 4] = ["took_ms", "tokens", "cost_micros", "verdict"];
+
 /// Returns the statement that writes a row, in the place of one that is there.
 pub(crate) fn upsert() -> String {
-    let names: Vec<&str> = COLUMNS.iter().map(|(name, _)| *name).chain(["transitions"]).collect();
-    let kinds = COLUMNS.iter().map(|(_, kind)| *kind).chain([Plain]);
+    let names: Vec<&str> =
+        COLUMNS.iter().map(|(name, _)| *name).chain(["transitions"]).chain(DERIVED).collect();
+    let kinds = COLUMNS.iter().map(|(_, kind)| *kind).chain([Plain; 1 + DERIVED.len()]);
     let values: Vec<String> = kinds
         .enumerate()
         .map(|(index, kind)| match kind {
@@ -135,7 +139,16 @@ impl TaskRow {
             time(self.started_at),
             time(self.ended_at),
             Value::Int(self.transitions.into()),
+            int(self.took_ms()),
+            int(self.usage.and_then(|usage| usage.tokens())),
+            self.usage.and_then(|usage| usage.cost).map_or(Value::Null, |cost| Value::Int(micros(cost))),
+            Value::text(self.progress.as_ref().and_then(|progress| progress.verdict.as_deref()).map(plain)),
         ]
+    }
+
+    /// Returns how long its latest attempt took, if it has ended.
+    fn took_ms(&self) -> Option<u64> {
+        Some(self.ended_at?.millis_since(self.started_at?))
     }
 
     /// Reads a row that was selected by [`selected`]; what it waits for is in another table.
@@ -184,4 +197,14 @@ impl TaskRow {
             transitions: number(TRANSITIONS)?,
         })
     }
+}
+
+fn int(number: Option<u64>) -> Value {
+    number.map_or(Value::Null, |number| Value::Int(i64::try_from(number).unwrap_or(i64::MAX)))
+}
+
+/// Returns an amount of money in millionths, so that sums are what they should be.
+#[expect(clippy::cast_possible_truncation, reason = "it saturates, and nobody spends that much")]
+fn micros(cost: f64) -> i64 {
+    (cost * 1e6).round() as i64
 }

@@ -111,7 +111,7 @@ impl TaskDb {
 
     /// Writes a batch: all of it or nothing.
     pub fn write(&mut self, batch: &Batch) -> Result<(), DbError> {
-        let rows: Vec<_> = batch.tasks.iter().map(TaskRow::values).collect();
+        let mut rows = batch.tasks.iter().map(TaskRow::values);
         let new = batch.tasks.iter().filter(|row| row.transitions == 1 || !row.after.is_empty());
         let after: Vec<_> = new
             .flat_map(|row| {
@@ -125,8 +125,7 @@ impl TaskDb {
                 })
             })
             .collect();
-        let transitions: Vec<_> =
-            batch.transitions.iter().map(|row| transition_values(&batch.home_id, row)).collect();
+        let mut transitions = batch.transitions.iter().map(|row| transition_values(&batch.home_id, row));
         let mut counts: HashMap<(&str, TaskStatus), i64> = HashMap::new();
         for (agent, status) in &batch.left {
             *counts.entry((agent, *status)).or_default() -= 1;
@@ -150,9 +149,9 @@ impl TaskDb {
             Value::text(batch.cursor.state.as_deref()),
         ];
         self.in_transaction(|sql| {
-            sql.execute_each(&upsert(), &rows)?;
+            sql.execute_all(&upsert(), &mut rows)?;
             sql.execute_each(INSERT_DEPENDENCY, &after)?;
-            sql.execute_each(INSERT_TRANSITION, &transitions)?;
+            sql.execute_all(INSERT_TRANSITION, &mut transitions)?;
             sql.execute_each(COUNT, &counts)?;
             sql.execute_each(SET_CURSOR, &[cursor])
         })
@@ -242,8 +241,12 @@ const INSERT_DEPENDENCY: &str =
     "INSERT INTO task_dependencies (task_id, after, condition) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING";
 
 const INSERT_TRANSITION: &str = "INSERT INTO task_transitions \
-    (task_id, n, home_id, from_status, to_status, reason, actor, at, metadata) \
-    VALUES ($1, $2, $3, $4, $5, $6, $7, @time($8), @json($9)) ON CONFLICT DO NOTHING";
+    (task_id, n, home_id, from_status, to_status, reason, actor, at, metadata, mark) \
+    VALUES ($1, $2, $3, $4, $5, $6, $7, @time($8), @json($9), $10) ON CONFLICT DO NOTHING";
+
+/// What reasons begin with that are counted.
+pub(crate) const INTERRUPTED: &str = "interrupted";
+pub(crate) const ADOPTED: &str = "adopted";
 
 pub(crate) const COUNT: &str = "INSERT INTO counters (home_id, agent_name, status, tasks) VALUES ($1, $2, $3, $4) \
     ON CONFLICT (home_id, agent_name, status) DO UPDATE SET tasks = counters.tasks + excluded.tasks";
@@ -262,7 +265,12 @@ fn transition_values(home_id: &str, row: &TransitionRow) -> Vec<Value> {
         Value::Text(plain(&row.actor)),
         Value::Text(row.at.to_string()),
         row.metadata.as_ref().map_or(Value::Null, json),
+        Value::text([INTERRUPTED, ADOPTED].into_iter().find(|mark| is_marked(row, mark))),
     ]
+}
+
+fn is_marked(row: &TransitionRow, mark: &str) -> bool {
+    row.reason.as_deref().is_some_and(|reason| reason.starts_with(mark))
 }
 
 fn read_transition(task_id: TaskId, row: &Row) -> Result<TransitionRow, DbError> {

@@ -46,13 +46,18 @@ CREATE TABLE tasks (
     updated_at @TIME NOT NULL,
     started_at @TIME,
     ended_at @TIME,
-    transitions BIGINT NOT NULL
+    transitions BIGINT NOT NULL,
+    took_ms BIGINT,
+    tokens BIGINT,
+    cost_micros BIGINT,
+    verdict TEXT
 );
-CREATE INDEX tasks_by_status ON tasks (status, task_id);
-CREATE INDEX tasks_by_agent ON tasks (agent_name, task_id);
-CREATE INDEX tasks_by_session ON tasks (session_id);
-CREATE INDEX tasks_by_parent ON tasks (parent_id, task_id);
-CREATE INDEX tasks_by_end ON tasks (ended_at);
+CREATE INDEX tasks_by_home ON tasks (home_id, task_id);
+CREATE INDEX tasks_by_status ON tasks (home_id, status, task_id);
+CREATE INDEX tasks_by_agent ON tasks (home_id, agent_name, task_id);
+CREATE INDEX tasks_by_session ON tasks (session_id) WHERE session_id IS NOT NULL;
+CREATE INDEX tasks_by_parent ON tasks (parent_id, task_id) WHERE parent_id IS NOT NULL;
+CREATE INDEX tasks_by_end ON tasks (home_id, ended_at, status, took_ms, tokens, cost_micros, verdict);
 CREATE TABLE task_transitions (
     task_id TEXT NOT NULL,
     n BIGINT NOT NULL,
@@ -63,9 +68,11 @@ CREATE TABLE task_transitions (
     actor TEXT NOT NULL,
     at @TIME NOT NULL,
     metadata @JSON,
+    mark TEXT,
     PRIMARY KEY (task_id, n)
 );
 CREATE INDEX task_transitions_by_time ON task_transitions (at);
+CREATE INDEX task_transitions_by_mark ON task_transitions (home_id, at, mark) WHERE mark IS NOT NULL;
 CREATE TABLE task_dependencies (
     task_id TEXT NOT NULL,
     after TEXT NOT NULL,

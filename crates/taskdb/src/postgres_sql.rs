@@ -89,7 +89,11 @@ impl Sql for PostgresSql {
         self.client.batch_execute(statements).map_err(|error| self.told(error))
     }
 
-    fn execute_each(&mut self, statement: &str, values: &[Vec<Value>]) -> Result<(), DbError> {
+    fn execute_all(
+        &mut self,
+        statement: &str,
+        values: &mut dyn Iterator<Item = Vec<Value>>,
+    ) -> Result<(), DbError> {
         let prepared = self.prepare(statement)?;
         for values in values {
             let values: Vec<&(dyn ToSql + Sync)> = values.iter().map(|value| value as _).collect();

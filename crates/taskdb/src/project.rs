@@ -17,30 +17,35 @@ pub struct Owner {
     pub host: String,
 }
 
-/// Says what a record does to a task: its row, and one line of its history. Nothing of a record that does not count, or of a task of
-/// which there is no row although the record does not begin one.
+/// Does to a task's row what a record says, and returns one line of its history. Nothing is done for a record that does not count, or
+/// of a task of which there is no row although the record does not begin one.
 pub fn project(
     owner: &Owner,
     task_id: TaskId,
-    before: Option<&TaskRow>,
+    row: &mut Option<TaskRow>,
     event: &Event<'_>,
     at: Timestamp,
-) -> Option<(TaskRow, TransitionRow)> {
-    let standing = before.map(TaskRow::standing);
+) -> Option<TransitionRow> {
+    let standing = row.as_ref().map(TaskRow::standing);
     let Ok(Transition::Changed(now)) = transition(standing, event) else { return None };
-    let mut row = match (event, before) {
-        (Event::TaskCreated(created), _) => new_row(owner, task_id, &created.task, at),
-        (Event::TaskRetried(retried), None) => brought_back(owner, task_id, &retried.ended),
-        (Event::TaskResumed(resumed), None) => brought_back(owner, task_id, resumed.ended.as_deref()?),
-        (_, row) => row?.clone(),
-    };
-    change(&mut row, event, at);
+    match event {
+        Event::TaskCreated(created) => *row = Some(new_row(owner, task_id, &created.task, at)),
+        Event::TaskRetried(retried) if row.is_none() => {
+            *row = Some(brought_back(owner, task_id, &retried.ended));
+        }
+        Event::TaskResumed(resumed) if row.is_none() => {
+            *row = Some(brought_back(owner, task_id, resumed.ended.as_deref()?));
+        }
+        _ => {}
+    }
+    let row = row.as_mut()?;
+    change(row, event, at);
     let Standing { status, attempt, transitions } = now;
     (row.status, row.attempt, row.transitions, row.updated_at) = (status, attempt, transitions, at);
     row.ended_at = status.is_ended().then_some(at);
     let (actor, reason, metadata) = told(event);
     let from_status = standing.map(|standing| standing.status).or_else(|| ended_before(event));
-    let line = TransitionRow {
+    Some(TransitionRow {
         task_id,
         n: transitions,
         from_status,
@@ -49,8 +54,7 @@ pub fn project(
         actor: actor.to_owned(),
         at,
         metadata,
-    };
-    Some((row, line))
+    })
 }
 
 /// Takes over what a record says beside where the task stands.

@@ -159,7 +159,12 @@ fn row_id(task: Option<TaskId>, origin: RunId) -> Option<TaskId> {
 fn is_told(kind: Kind) -> bool {
     matches!(
         kind,
-        Kind::MessageUser | Kind::MessageAgent | Kind::PlanUpdated | Kind::RunCheckpoint | Kind::AgentExited
+        Kind::MessageUser
+            | Kind::MessageAgent
+            | Kind::PlanUpdated
+            | Kind::RunCheckpoint
+            | Kind::AgentExited
+            | Kind::SessionRestored
     )
 }
 
@@ -195,6 +200,9 @@ fn add_progress(row: &mut TaskRow, before: &Seen, after: &Seen, event: Option<&E
             if let Some(files) = &checkpoint.files_touched {
                 row.files_touched = Some((**files).clone());
             }
+        }
+        Some(Event::SessionRestored(restored)) => {
+            row.progress.get_or_insert_default().verdict = Some(restored.verdict.as_ref().into());
         }
         // An agent that ends between two runs says nothing of either.
         Some(Event::AgentExited(exited)) if after.is_command || before.end.is_none() => {

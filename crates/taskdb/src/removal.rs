@@ -36,7 +36,8 @@ impl TaskDb {
             )?;
             sql.execute_each(&format!("DELETE FROM tasks WHERE {which}"), named)?;
             sql.execute_each(
-                "UPDATE tasks SET progress = NULL, files_touched = NULL, result = NULL, usage = NULL, exit = NULL \
+                "UPDATE tasks SET progress = NULL, files_touched = NULL, result = NULL, usage = NULL, exit = NULL, \
+                 tokens = NULL, cost_micros = NULL, verdict = NULL \
                  WHERE home_id = $1 AND session_id = $2",
                 named,
             )?;

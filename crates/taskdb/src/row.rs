@@ -108,6 +108,9 @@ pub struct Progress {
     /// The end of the last thing that its agent said, in one line.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_words: Option<String>,
+    /// How well its agent remembered when its session was last brought back, if it was.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub verdict: Option<String>,
 }
 
 /// What a task has used. What no agent told is not known, which is not nothing.
@@ -122,6 +125,16 @@ pub struct TaskUsage {
     /// Money, in the agent's currency.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost: Option<f64>,
+}
+
+impl TaskUsage {
+    /// Returns all tokens, if any are known.
+    pub fn tokens(&self) -> Option<u64> {
+        match (self.input_tokens, self.output_tokens) {
+            (None, None) => None,
+            (input, output) => Some(input.unwrap_or(0).saturating_add(output.unwrap_or(0))),
+        }
+    }
 }
 
 /// A transition of a task as a row of its history.

@@ -28,9 +28,14 @@ pub struct Row(pub(crate) Vec<Value>);
 impl Row {
     /// Returns a whole number; nothing counts for none.
     pub(crate) fn int(&self, column: usize) -> Result<i64, DbError> {
+        Ok(self.maybe_int(column)?.unwrap_or(0))
+    }
+
+    /// Returns a number, if there is one.
+    pub(crate) fn maybe_int(&self, column: usize) -> Result<Option<i64>, DbError> {
         match self.0.get(column) {
-            Some(Value::Int(number)) => Ok(*number),
-            Some(Value::Null) => Ok(0),
+            Some(Value::Int(number)) => Ok(Some(*number)),
+            Some(Value::Null) => Ok(None),
             other => {
                 Err(DbError::Nonsense(format!("{other:?} in column {column}, where a number is expected")))
             }
@@ -63,8 +68,18 @@ pub trait Sql: Send {
     /// Carries out statements without values, one after the other.
     fn run(&mut self, statements: &str) -> Result<(), DbError>;
 
-    /// Carries out one statement for each list of values.
-    fn execute_each(&mut self, statement: &str, values: &[Vec<Value>]) -> Result<(), DbError>;
+    /// Carries out one statement for each list of values. They are made one after the other: thousands of short texts at once cost
+    /// more than what is done with them.
+    fn execute_all(
+        &mut self,
+        statement: &str,
+        values: &mut dyn Iterator<Item = Vec<Value>>,
+    ) -> Result<(), DbError>;
+
+    /// The same for lists that are there.
+    fn execute_each(&mut self, statement: &str, values: &[Vec<Value>]) -> Result<(), DbError> {
+        self.execute_all(statement, &mut values.iter().cloned())
+    }
 
     /// Asks for rows.
     fn query(&mut self, statement: &str, values: &[Value]) -> Result<Vec<Row>, DbError>;

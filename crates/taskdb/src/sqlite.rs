@@ -49,7 +49,11 @@ impl Sql for Sqlite {
         self.0.execute_batch(statements).map_err(told)
     }
 
-    fn execute_each(&mut self, statement: &str, values: &[Vec<Value>]) -> Result<(), DbError> {
+    fn execute_all(
+        &mut self,
+        statement: &str,
+        values: &mut dyn Iterator<Item = Vec<Value>>,
+    ) -> Result<(), DbError> {
         let written = Dialect::Sqlite.write(statement);
         let mut prepared = self.0.prepare_cached(&written).map_err(told)?;
         for values in values {

@@ -5,15 +5,16 @@ use std::collections::BTreeMap;
 use rekindle_domain::event::TaskStatus;
 use rekindle_domain::time::Timestamp;
 
+use crate::database::{ADOPTED, INTERRUPTED};
 use crate::error::DbError;
 use crate::sql::{Row, Sql, Value};
-use crate::values::{parse, word};
+use crate::values::word;
 
 /// How long ago the last day began, in milliseconds.
 const DAY_MS: i64 = 24 * 60 * 60 * 1000;
 
 /// What came of tasks in the last day.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct Day {
     /// How many ended, by how.
     pub ended: BTreeMap<TaskStatus, u64>,
@@ -21,10 +22,20 @@ pub struct Day {
     pub median_ms: Option<u64>,
     /// Nine of ten of them less than this.
     pub p90_ms: Option<u64>,
+    /// Tokens that they used, as far as agents tell.
+    pub tokens: Option<u64>,
+    /// Money that they used, as far as agents tell.
+    pub cost: Option<f64>,
+    /// How often one was interrupted.
+    pub interruptions: u64,
+    /// How often one was taken over by another daemon.
+    pub adoptions: u64,
+    /// How well agents remembered where sessions were brought back, by how many of those that ended.
+    pub verdicts: BTreeMap<String, u64>,
 }
 
 /// How tasks stand.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct TaskStats {
     /// How many there are, by where they stand.
     pub statuses: BTreeMap<TaskStatus, u64>,
@@ -43,24 +54,46 @@ pub(crate) fn stats(sql: &mut dyn Sql, home_id: &str, now: Timestamp) -> Result<
         *stats.statuses.entry(status).or_default() += tasks;
         *stats.agents.entry(row.text(0)?.to_owned()).or_default().entry(status).or_default() += tasks;
     }
-    let ended = "SELECT status, @text_of_time(started_at), @text_of_time(ended_at) FROM tasks \
-                 WHERE ended_at >= @time($1) AND home_id = $2";
-    let since = Value::Text(now.plus_millis(-DAY_MS).to_string());
-    let rows = sql.query(ended, &[since, Value::Text(home_id.to_owned())])?;
-    stats.day = day(&rows)?;
+    stats.day = day(sql, home_id, now.plus_millis(-DAY_MS))?;
     Ok(stats)
 }
 
-fn day(rows: &[Row]) -> Result<Day, DbError> {
-    let (mut day, mut lengths) = (Day::default(), Vec::with_capacity(rows.len()));
-    for row in rows {
-        *day.ended.entry(word(row.text(0)?)?).or_default() += 1;
-        if let Some(started) = row.maybe_text(1)? {
-            lengths.push(parse::<Timestamp>(row.text(2)?)?.millis_since(parse(started)?));
+/// Asks what came of tasks since some time: of an index alone, without their rows.
+fn day(sql: &mut dyn Sql, home_id: &str, since: Timestamp) -> Result<Day, DbError> {
+    let values = [Value::Text(home_id.to_owned()), Value::Text(since.to_string())];
+    let which = "FROM tasks WHERE home_id = $1 AND ended_at >= @time($2)";
+    let mut day = Day::default();
+    let count = |row: &Row, column| row.int(column).map(|number| u64::try_from(number).unwrap_or(0));
+    let sums = format!(
+        "SELECT status, COUNT(*), CAST(SUM(tokens) AS BIGINT), CAST(SUM(cost_micros) AS BIGINT) {which} GROUP BY status"
+    );
+    for row in sql.query(&sums, &values)? {
+        *day.ended.entry(word(row.text(0)?)?).or_default() += count(&row, 1)?;
+        if let Some(tokens) = row.maybe_int(2)? {
+            day.tokens = Some(day.tokens.unwrap_or(0).saturating_add(u64::try_from(tokens).unwrap_or(0)));
+        }
+        if let Some(micros) = row.maybe_int(3)? {
+            day.cost = Some(day.cost.unwrap_or(0.0) + micros as f64 / 1e6);
         }
     }
+    let took = sql.query(&format!("SELECT took_ms {which} AND took_ms IS NOT NULL"), &values)?;
+    let mut lengths = took.iter().map(|row| count(row, 0)).collect::<Result<Vec<u64>, _>>()?;
     lengths.sort_unstable();
     let at = |part: usize| lengths.get(lengths.len().saturating_sub(1) * part / 10).copied();
     (day.median_ms, day.p90_ms) = (at(5), at(9));
+    let verdicts = format!("SELECT verdict, COUNT(*) {which} AND verdict IS NOT NULL GROUP BY verdict");
+    for row in sql.query(&verdicts, &values)? {
+        day.verdicts.insert(row.text(0)?.to_owned(), count(&row, 1)?);
+    }
+    let marks = "SELECT mark, COUNT(*) FROM task_transitions \
+                 WHERE home_id = $1 AND at >= @time($2) AND mark IS NOT NULL GROUP BY mark";
+    for row in sql.query(marks, &values)? {
+        let number = count(&row, 1)?;
+        match row.text(0)? {
+            INTERRUPTED => day.interruptions = number,
+            ADOPTED => day.adoptions = number,
+            _ => {}
+        }
+    }
     Ok(day)
 }

@@ -36,9 +36,19 @@ pub struct PostgresServer {
 }
 
 impl PostgresServer {
-    /// Starts one that listens on a socket in its own directory, and nowhere else.
+    /// Starts one that listens on a socket in its own directory, and nowhere else. It does not sync: nobody cuts its power.
     pub fn start() -> PostgresServer {
-        PostgresServer::begin(None, Vec::new())
+        PostgresServer::begin(None, Vec::new(), "off")
+    }
+
+    /// The same with every commit on disk, as anybody's is.
+    pub fn start_synced() -> PostgresServer {
+        PostgresServer::begin(None, Vec::new(), "on")
+    }
+
+    /// Tells whether there is a Postgres on this machine.
+    pub fn is_installed() -> bool {
+        ["initdb", "postgres"].into_iter().all(|name| find_program(name).is_some())
     }
 
     /// Starts one that listens on a port of 127.0.0.1 too, over TLS if it has a certificate.
@@ -47,10 +57,10 @@ impl PostgresServer {
         let listener = TcpListener::bind(("127.0.0.1", 0)).expect("a port");
         let port = listener.local_addr().expect("an address").port();
         drop(listener);
-        PostgresServer::begin(Some(port), certificate.into_iter().collect())
+        PostgresServer::begin(Some(port), certificate.into_iter().collect(), "off")
     }
 
-    fn begin(port: Option<u16>, certificates: Vec<&ServerCertificate>) -> PostgresServer {
+    fn begin(port: Option<u16>, certificates: Vec<&ServerCertificate>, fsync: &str) -> PostgresServer {
         // Sockets have short paths, which a directory for temporary files may be too deep for.
         let directory = tempfile::Builder::new().prefix("pg").tempdir_in("/tmp").expect("a directory");
         give_to_ordinary_user(directory.path());
@@ -60,7 +70,7 @@ impl PostgresServer {
         let made = command.stdout(Stdio::null()).output().expect("initdb runs");
         assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
 
-        let mut options = vec!["fsync=off".to_owned(), "max_connections=10".to_owned()];
+        let mut options = vec![format!("fsync={fsync}"), "max_connections=10".to_owned()];
         match port {
             Some(port) => options.extend(["listen_addresses=127.0.0.1".to_owned(), format!("port={port}")]),
             None => options.push("listen_addresses=".to_owned()),
@@ -125,8 +135,18 @@ impl PostgresServer {
 
     /// Returns the address of its socket, without a password.
     pub fn socket_address(&self) -> String {
+        self.address_of("postgres")
+    }
+
+    /// Returns the address of one of its databases.
+    pub fn address_of(&self, database: &str) -> String {
         let port = self.port.map_or_else(String::new, |port| format!(" port={port}"));
-        format!("host={}{port} user=rekindle dbname=postgres", self.directory.path().display())
+        format!("host={}{port} user=rekindle dbname={database}", self.directory.path().display())
+    }
+
+    /// Returns where its socket is.
+    pub fn socket_directory(&self) -> &Path {
+        self.directory.path()
     }
 
     /// Returns its port on 127.0.0.1.
@@ -153,14 +173,17 @@ impl Drop for PostgresServer {
     }
 }
 
-/// Finds a program of Postgres: in the search path, or where distributions put them.
 fn program(name: &str) -> PathBuf {
+    find_program(name).expect("Postgres is needed for this test; cargo xtask test installs it")
+}
+
+/// Finds a program of Postgres: in the search path, or where distributions put them.
+pub fn find_program(name: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let here = std::env::split_paths(&path).map(|directory| directory.join(name));
     let versions = std::fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten();
     let installed = versions.map(|version| version.path().join("bin").join(name));
-    let found = here.chain(installed).find(|path| path.is_file());
-    found.expect("Postgres is needed for this test; cargo xtask test installs it")
+    here.chain(installed).find(|path| path.is_file())
 }
 
 /// Postgres does not run as root.

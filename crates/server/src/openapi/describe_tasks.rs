@@ -75,7 +75,8 @@ pub(crate) fn get_task_stats() -> Operation {
         .example(json!({
             "as_of": "2026-02-21T10:00:00.000Z", "statuses": {"pending": 2, "completed": 40},
             "agents": {"claude": {"pending": 2, "completed": 40}},
-            "day": {"ended": {"completed": 40}, "median_ms": 61000, "p90_ms": 240000},
+            "day": {"ended": {"completed": 40}, "median_ms": 61000, "p90_ms": 240000, "tokens": 180000, "cost": 2.5,
+                "interruptions": 3, "adoptions": 2, "verdicts": {"restored": 1}},
         }))
         .refuses([Code::TasksDbUnavailable])
 }

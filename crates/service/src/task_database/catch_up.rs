@@ -4,7 +4,7 @@
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::io;
 
-use rekindle_domain::event::Event;
+use rekindle_domain::event::{Event, TaskStatus};
 use rekindle_domain::id::{StreamId, TaskId};
 use rekindle_domain::line::Line;
 use rekindle_domain::task::transition::task_of;
@@ -108,15 +108,35 @@ fn batch(owner: &Owner, db: &mut TaskDb, texts: &[Vec<u8>]) -> Result<Option<Bat
     let old: BTreeSet<TaskId> =
         records.iter().map(|(task, ..)| *task).filter(|task| !new.contains(task)).collect();
     let old: Vec<TaskId> = old.into_iter().collect();
-    let before: HashMap<TaskId, TaskRow> =
-        db.tasks(&old)?.into_iter().map(|row| (row.task_id, row)).collect();
-    let mut rows = before.clone();
+    let mut rows: HashMap<TaskId, Projected> = HashMap::with_capacity(new.len() + old.len());
+    for row in db.tasks(&old)? {
+        let left = Some((row.agent_name.clone(), row.status));
+        rows.insert(row.task_id, Projected { row: Some(row), left, changed: false });
+    }
     let mut transitions = Vec::with_capacity(records.len());
     for (task, at, event) in &records {
-        if let Some((row, line)) = project(owner, *task, rows.get(task), event, *at) {
-            rows.insert(*task, row);
+        let projected = rows.entry(*task).or_default();
+        if let Some(line) = project(owner, *task, &mut projected.row, event, *at) {
+            projected.changed = true;
             transitions.push(line);
         }
     }
-    Ok(Some(Batch::new(owner, StreamId::tasks().as_str(), &before, rows, transitions, cursor)))
+    let (mut left, mut entered, mut tasks) = (Vec::new(), Vec::new(), Vec::with_capacity(rows.len()));
+    for projected in rows.into_values().filter(|projected| projected.changed) {
+        let Some(row) = projected.row else { continue };
+        left.extend(projected.left);
+        entered.push((row.agent_name.clone(), row.status));
+        tasks.push(row);
+    }
+    let stream = StreamId::tasks().to_string();
+    Ok(Some(Batch { home_id: owner.home_id.clone(), stream, left, entered, tasks, transitions, cursor }))
+}
+
+/// A task on its way through a batch.
+#[derive(Default)]
+struct Projected {
+    row: Option<TaskRow>,
+    /// Where it was counted before.
+    left: Option<(String, TaskStatus)>,
+    changed: bool,
 }

@@ -2,7 +2,7 @@
 
 use rekindle_domain::event::TaskStatus;
 use rekindle_domain::id::TaskId;
-use rekindle_taskdb::{Progress, TaskQuery, TaskRow};
+use rekindle_taskdb::{Day, Progress, TaskQuery, TaskRow};
 use rekindle_wire::code::Code;
 use rekindle_wire::filter::TaskFilter;
 use rekindle_wire::hint::Hint;
@@ -71,8 +71,8 @@ impl Tasks {
     /// Says how tasks stand.
     pub(crate) fn stats(&self) -> Result<TaskStatsView> {
         let (stats, as_of) = self.database.stats()?;
-        let day =
-            DayView { ended: stats.day.ended, median_ms: stats.day.median_ms, p90_ms: stats.day.p90_ms };
+        let Day { ended, median_ms, p90_ms, tokens, cost, interruptions, adoptions, verdicts } = stats.day;
+        let day = DayView { ended, median_ms, p90_ms, tokens, cost, interruptions, adoptions, verdicts };
         Ok(TaskStatsView { as_of, statuses: stats.statuses, agents: stats.agents, day })
     }
 }
@@ -114,7 +114,7 @@ pub(super) fn row_view(row: TaskRow) -> TaskView {
 
 /// Returns how far a row says that a task has come.
 fn progress(progress: Option<Progress>, usage: Option<rekindle_taskdb::TaskUsage>) -> Option<TaskProgress> {
-    let Progress { turns, tool_calls, plan, last_words } = progress?;
+    let Progress { turns, tool_calls, plan, last_words, .. } = progress?;
     let usage = usage.unwrap_or_default();
     let usage =
         TaskUsage { input_tokens: usage.input_tokens, output_tokens: usage.output_tokens, cost: usage.cost };

@@ -119,16 +119,15 @@ pub(crate) fn write_events(db: &mut TaskDb, owner: &Owner, events: &[Event<'stat
         ids.dedup();
         let before: HashMap<TaskId, TaskRow> =
             db.tasks(&ids).expect("asked").into_iter().map(|row| (row.task_id, row)).collect();
-        let mut rows = before.clone();
+        let mut rows: HashMap<TaskId, Option<TaskRow>> =
+            before.iter().map(|(task, row)| (*task, Some(row.clone()))).collect();
         let mut transitions = Vec::new();
         for (offset, event) in events.iter().enumerate() {
             let task = task_of(event).expect("of a task");
             let when = at((first + offset) as i64);
-            if let Some((row, line)) = project(owner, task, rows.get(&task), event, when) {
-                rows.insert(task, row);
-                transitions.push(line);
-            }
+            transitions.extend(project(owner, task, rows.entry(task).or_default(), event, when));
         }
+        let rows = rows.into_iter().filter_map(|(task, row)| Some((task, row?))).collect();
         let seq = (first + events.len()) as u64;
         let cursor = Cursor { seq, h: format!("{seq:016x}"), state: None };
         let batch = Batch::new(owner, STREAM, &before, rows, transitions, cursor);

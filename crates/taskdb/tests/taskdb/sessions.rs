@@ -265,8 +265,9 @@ pub(crate) fn all(db: &mut TaskDb) {
         task: Box::new(crate::records::spec(2)),
         met: Vec::new(),
     };
-    let (row, line) =
-        rekindle_taskdb::project::project(&owner(HOME), task, None, &new.into(), at(0)).expect("a row");
+    let mut row = None;
+    let line = rekindle_taskdb::project::project(&owner(HOME), task, &mut row, &new.into(), at(0));
+    let (row, line) = (row.expect("a row"), line.expect("a line"));
     let cursor = Cursor { seq: 1, h: "1".into(), state: None };
     let row = TaskRow { session_id: Some(session()), ..row };
     let rows = HashMap::from([(task, row)]);

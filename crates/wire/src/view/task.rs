@@ -172,6 +172,16 @@ pub struct DayView {
     pub median_ms: Option<u64>,
     /// Nine of ten of them less than this.
     pub p90_ms: Option<u64>,
+    /// Tokens that they used, as far as agents tell.
+    pub tokens: Option<u64>,
+    /// Money that they used, as far as agents tell.
+    pub cost: Option<f64>,
+    /// How often one was interrupted.
+    pub interruptions: u64,
+    /// How often one was taken over by another daemon.
+    pub adoptions: u64,
+    /// How well agents remembered where sessions were brought back, by how many of those that ended.
+    pub verdicts: BTreeMap<String, u64>,
 }
 
 /// What was made of a request for tasks: the one, or all of several.

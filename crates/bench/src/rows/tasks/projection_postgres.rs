@@ -9,7 +9,7 @@ use std::process::{Command, Stdio};
 use anyhow::{Context as _, ensure};
 use postgres::{Client, NoTls};
 use rekindle_taskdb::{PostgresSql, TaskDb, Value};
-use rekindle_testkit::postgres_server::{PostgresServer, postgres_program};
+use rekindle_testkit::postgres_server::{PostgresServer, find_program};
 
 use super::projection::{Source, TARGET};
 use super::recording::Done;
@@ -19,10 +19,10 @@ use crate::table::{Row, Unit};
 /// Measures it, if Postgres is on this machine; says so if not.
 pub(super) fn row(source: &Source, tasks: usize, rounds: usize) -> anyhow::Result<Row> {
     let what = format!("records of {tasks} tasks become rows, Postgres");
-    let Some(pgbench) = postgres_program("pgbench").filter(|_| PostgresServer::is_installed()) else {
+    let Some(pgbench) = find_program("pgbench").filter(|_| PostgresServer::is_installed()) else {
         return Ok(Row::not_measured(what, "Postgres is not on this machine"));
     };
-    let server = Databases { server: PostgresServer::start(&[])?, count: Cell::new(0) };
+    let server = Databases { server: PostgresServer::start_synced(), count: Cell::new(0) };
     let written = source.record(Box::new(PostgresSql::new(server.connect(&server.make()?)?)))?;
     let script = server.server.socket_directory().join("same.sql");
     std::fs::write(&script, as_script(&written)?).context("cannot write a script")?;
@@ -44,7 +44,7 @@ struct Databases {
 
 impl Databases {
     fn connect(&self, database: &str) -> anyhow::Result<Client> {
-        Client::connect(&self.server.address(database), NoTls).context("cannot connect to Postgres")
+        Client::connect(&self.server.address_of(database), NoTls).context("cannot connect to Postgres")
     }
 
     /// Makes an empty database.

@@ -48,9 +48,15 @@ impl Sql for Recorded {
         self.sql.run(statements)
     }
 
-    fn execute_each(&mut self, statement: &str, values: &[Vec<Value>]) -> Result<(), DbError> {
-        self.recording.note(Done::Each(self.dialect().write(statement).into_owned(), values.to_vec()));
-        self.sql.execute_each(statement, values)
+    fn execute_all(
+        &mut self,
+        statement: &str,
+        values: &mut dyn Iterator<Item = Vec<Value>>,
+    ) -> Result<(), DbError> {
+        let values: Vec<_> = values.collect();
+        self.sql.execute_each(statement, &values)?;
+        self.recording.note(Done::Each(self.dialect().write(statement).into_owned(), values));
+        Ok(())
     }
 
     fn query(&mut self, statement: &str, values: &[Value]) -> Result<Vec<Row>, DbError> {

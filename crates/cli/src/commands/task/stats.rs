@@ -36,6 +36,23 @@ pub(super) fn run(context: &Context, _: &Args) -> Result<Exit, Failure> {
                 time(most)
             )?;
         }
+        let day = &stats.day;
+        let tokens = day.tokens.map(|tokens| format!("{tokens} tokens"));
+        let cost = day.cost.map(|cost| format!("cost {cost:.2}"));
+        let used: Vec<String> = tokens.into_iter().chain(cost).collect();
+        if !used.is_empty() {
+            writeln!(out, "  used: {}", used.join(", "))?;
+        }
+        if day.interruptions + day.adoptions > 0 {
+            let (cut, adopted) =
+                (plural(day.interruptions, "interruption"), plural(day.adoptions, "adoption"));
+            writeln!(out, "  {cut}, {adopted}")?;
+        }
+        if !day.verdicts.is_empty() {
+            let each =
+                day.verdicts.iter().map(|(verdict, count)| format!("{count} {}", sanitise::line(verdict)));
+            writeln!(out, "  sessions brought back: {}", each.collect::<Vec<_>>().join(", "))?;
+        }
         Ok(())
     })
 }
