@@ -13,8 +13,6 @@ use rekindle_domain::time::Timestamp;
 use rekindle_store::Store;
 use rekindle_store::log::{Cursor, LogReader};
 
-use crate::show::log::{LogLine, log_line};
-
 /// Lines that are looked at at once.
 const AT_ONCE: usize = 256;
 
@@ -115,19 +113,20 @@ pub(crate) fn failed_by_dependency(store: &Store) -> io::Result<HashMap<TaskId, 
     Ok(failed)
 }
 
-/// Returns every record of a task, and where the log goes on behind them.
-pub(crate) fn lines_of(store: &Store, task: TaskId) -> io::Result<(Vec<LogLine>, Cursor)> {
+/// Returns the lines of every record of a task, and where the log goes on behind them.
+pub(crate) fn lines_of(store: &Store, task: TaskId) -> io::Result<(Vec<Vec<u8>>, Cursor)> {
     let reader = match store.tasks_reader() {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok((Vec::new(), Cursor::START)),
         reader => reader?,
     };
     let is_first = |event: &Event<'_>| matches!(event, Event::TaskCreated(_));
-    let lines = lines_about(&reader, &HashSet::from([task]), is_first)?;
-    Ok((lines.iter().rev().filter_map(|text| log_line(text)).collect(), reader.end()))
+    let mut lines = lines_about(&reader, &HashSet::from([task]), is_first)?;
+    lines.reverse();
+    Ok((lines, reader.end()))
 }
 
-/// Returns the records of a task behind a place of the log, and where the log goes on behind them.
-pub(crate) fn lines_behind(store: &Store, task: TaskId, from: Cursor) -> io::Result<(Vec<LogLine>, Cursor)> {
+/// Returns the lines of a task's records behind a place of the log, and where the log goes on behind them.
+pub(crate) fn lines_behind(store: &Store, task: TaskId, from: Cursor) -> io::Result<(Vec<Vec<u8>>, Cursor)> {
     let reader = store.tasks_reader()?;
     let finder = memchr::memmem::Finder::new(task.as_str());
     let (mut lines, mut next, mut found) = (reader.forward(from), from, Vec::new());
@@ -136,7 +135,7 @@ pub(crate) fn lines_behind(store: &Store, task: TaskId, from: Cursor) -> io::Res
     {
         next = raw.end;
         if finder.find(raw.bytes).is_some() && is_about(raw.bytes, task) {
-            found.extend(log_line(raw.bytes));
+            found.push(raw.bytes.to_vec());
         }
     }
     Ok((found, next))

@@ -244,10 +244,6 @@ const INSERT_TRANSITION: &str = "INSERT INTO task_transitions \
     (task_id, n, home_id, from_status, to_status, reason, actor, at, metadata, mark) \
     VALUES ($1, $2, $3, $4, $5, $6, $7, @time($8), @json($9), $10) ON CONFLICT DO NOTHING";
 
-/// What reasons begin with that are counted.
-pub(crate) const INTERRUPTED: &str = "interrupted";
-pub(crate) const ADOPTED: &str = "adopted";
-
 pub(crate) const COUNT: &str = "INSERT INTO counters (home_id, agent_name, status, tasks) VALUES ($1, $2, $3, $4) \
     ON CONFLICT (home_id, agent_name, status) DO UPDATE SET tasks = counters.tasks + excluded.tasks";
 
@@ -265,12 +261,8 @@ fn transition_values(home_id: &str, row: &TransitionRow) -> Vec<Value> {
         Value::Text(plain(&row.actor)),
         Value::Text(row.at.to_string()),
         row.metadata.as_ref().map_or(Value::Null, json),
-        Value::text([INTERRUPTED, ADOPTED].into_iter().find(|mark| is_marked(row, mark))),
+        Value::text(row.mark()),
     ]
-}
-
-fn is_marked(row: &TransitionRow, mark: &str) -> bool {
-    row.reason.as_deref().is_some_and(|reason| reason.starts_with(mark))
 }
 
 fn read_transition(task_id: TaskId, row: &Row) -> Result<TransitionRow, DbError> {

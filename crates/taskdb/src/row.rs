@@ -157,3 +157,15 @@ pub struct TransitionRow {
     /// What else the record says.
     pub metadata: Option<serde_json::Value>,
 }
+
+/// What reasons begin with that are counted.
+pub(crate) const INTERRUPTED: &str = "interrupted";
+pub(crate) const ADOPTED: &str = "adopted";
+
+impl TransitionRow {
+    /// Returns as what it is counted, if it is.
+    pub(crate) fn mark(&self) -> Option<&'static str> {
+        let reason = self.reason.as_deref()?;
+        [INTERRUPTED, ADOPTED].into_iter().find(|mark| reason.starts_with(mark))
+    }
+}

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use rekindle_domain::event::TaskStatus;
 use rekindle_domain::time::Timestamp;
 
-use crate::database::{ADOPTED, INTERRUPTED};
 use crate::error::DbError;
+use crate::row::{ADOPTED, INTERRUPTED};
 use crate::sql::{Row, Sql, Value};
 use crate::values::word;
 

@@ -121,7 +121,6 @@ mod tests {
                 0b00_0010 | 0b00_0011 => RetryFresh,
                 0b00_0110 => MarkFailed,
                 0b00_0111 => RetryFresh,
-                _ => unreachable!("six bits"),
             };
             assert_eq!(found, expected, "{bits:06b}");
         }

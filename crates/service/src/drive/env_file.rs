@@ -1,17 +1,19 @@
 //! The file of an agent's variables: what a daemon gives an agent beyond its own environment, so that after a restart nobody has to bring
 //! it again. It is read at each launch, and only if nobody else could have written or read it.
 
+use std::collections::BTreeMap;
 use std::io::Read;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::Path;
 
-use super::environment::Env;
+/// Values of variables, by name.
+type Variables = BTreeMap<String, String>;
 
 /// Most bytes of such a file.
 const MOST: u64 = 64 << 10;
 
 /// Reads the variables of a file, or says why it is not used. Values are told to nobody.
-pub(super) fn read(path: &Path) -> Result<Env, String> {
+pub(super) fn read(path: &Path) -> Result<Variables, String> {
     let shown = path.display();
     let flags = rustix::fs::OFlags::NONBLOCK.bits() as i32;
     let opened = std::fs::OpenOptions::new().read(true).custom_flags(flags).open(path);
@@ -36,8 +38,8 @@ pub(super) fn read(path: &Path) -> Result<Env, String> {
 }
 
 /// Reads lines of `NAME=VALUE`, or returns the number of the first that is none.
-fn parse(text: &str) -> Result<Env, usize> {
-    let mut env = Env::new();
+fn parse(text: &str) -> Result<Variables, usize> {
+    let mut env = Variables::new();
     for (line, number) in text.lines().map(str::trim).zip(1..) {
         if line.is_empty() || line.starts_with('#') {
             continue;

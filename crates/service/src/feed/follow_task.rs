@@ -93,6 +93,7 @@ impl TaskFollowing {
         let news = feed.follow_tasks();
         let found = lines_of(store, task);
         let (lines, next) = found.map_err(|error| ServiceError::caused_by(Code::Storage, error))?;
+        let lines: Vec<LogLine> = lines.iter().filter_map(|line| log_line(line)).collect();
         let Some(last_seq) = lines.last().map(|line| line.seq) else { return Ok(None) };
         let begin = TaskPoint { tasks_seq: 0, attempt: 0, session_seq: 0, h: None };
         let mut following = TaskFollowing {
@@ -226,7 +227,7 @@ impl TaskFollowing {
         match read {
             Ok(Ok((lines, next))) => {
                 self.next = next;
-                self.waiting.extend(lines);
+                self.waiting.extend(lines.iter().filter_map(|line| log_line(line)));
             }
             // Whoever follows comes again, when it can be read again.
             Ok(Err(error)) => {

@@ -7,4 +7,5 @@ pub(crate) mod decision;
 pub(crate) mod million;
 pub(crate) mod projection;
 mod projection_postgres;
+mod projection_source;
 mod recording;

@@ -11,7 +11,7 @@ use postgres::{Client, NoTls};
 use rekindle_taskdb::{PostgresSql, TaskDb, Value};
 use rekindle_testkit::postgres_server::{PostgresServer, find_program};
 
-use super::projection::{Source, TARGET};
+use super::projection_source::{Source, TARGET};
 use super::recording::Done;
 use crate::measure::interleave;
 use crate::table::{Row, Unit};
