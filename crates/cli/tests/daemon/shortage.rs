@@ -56,9 +56,11 @@ fn without_descriptors_a_new_session_is_shown_waits_with_a_reason_and_then_runs(
 pub(crate) struct SmallDisk(PathBuf);
 
 impl SmallDisk {
-    pub(crate) fn mount(path: PathBuf) -> Option<SmallDisk> {
+    /// Mounts one of so many megabytes.
+    pub(crate) fn mount(path: PathBuf, size: u32) -> Option<SmallDisk> {
         std::fs::create_dir_all(&path).expect("a directory");
-        let options = ["-t", "tmpfs", "-o", "size=64m,mode=700", "tmpfs"];
+        let size = format!("size={size}m,mode=700");
+        let options = ["-t", "tmpfs", "-o", &size, "tmpfs"];
         let mounted = Command::new("mount").args(options).arg(&path).output();
         mounted.is_ok_and(|output| output.status.success()).then_some(SmallDisk(path))
     }
@@ -88,7 +90,7 @@ impl Drop for SmallDisk {
 fn without_a_single_free_block_a_daemon_starts_and_is_found() {
     let lab = Lab::without_daemon();
     // Only root may mount.
-    let Some(disk) = SmallDisk::mount(lab.home()) else { return };
+    let Some(disk) = SmallDisk::mount(lab.home(), 64) else { return };
     // Whoever lives there ends before the disk goes.
     let mut lab = lab;
     lab.set("REKINDLE_MIN_FREE_BYTES", 0);

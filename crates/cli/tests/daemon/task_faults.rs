@@ -10,7 +10,7 @@ use crate::shortage::SmallDisk;
 fn without_room_no_task_is_promised_and_none_is_lost() {
     let lab = Lab::without_daemon();
     // Only root may mount.
-    let Some(disk) = SmallDisk::mount(lab.home()) else { return };
+    let Some(disk) = SmallDisk::mount(lab.home(), 512) else { return };
     let mut lab = lab;
     lab.set("REKINDLE_MIN_FREE_BYTES", 0);
     lab.configure_tasks("limit = 1\n");
