@@ -51,7 +51,8 @@ fn a_task_is_followed_to_its_end_from_wherever_its_follower_was_cut() {
         assert_eq!(rest.last().map(|(kind, _)| kind.as_str()), Some("task.ended"), "behind {:?}", told[cut]);
         let mut both: Vec<&str> = told[..=cut].iter().chain(&rest).map(|(kind, _)| kind.as_str()).collect();
         let mut all = kinds.clone();
-        (both.sort_unstable(), all.sort_unstable());
+        both.sort_unstable();
+        all.sort_unstable();
         assert_eq!(both, all, "behind {:?}", told[cut]);
     }
     // Whoever has seen the end has nothing to come back for.

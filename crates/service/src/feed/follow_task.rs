@@ -82,7 +82,7 @@ pub struct TaskFollowing {
 
 impl TaskFollowing {
     /// Follows a task behind a place, or from its beginning; none if the log knows of no such task.
-    pub(crate) fn new(
+    pub(crate) fn open(
         feed: &Arc<Feed>,
         views: &Arc<Views>,
         store: &Arc<Store>,
@@ -115,8 +115,7 @@ impl TaskFollowing {
         };
         let (told, left): (Vec<LogLine>, Vec<LogLine>) =
             lines.into_iter().partition(|line| line.seq <= following.point.tasks_seq);
-        following.run =
-            told.iter().rev().find_map(|line| run_of(line)).map(|(_, session, run)| (session, run));
+        following.run = told.iter().rev().find_map(run_of).map(|(_, session, run)| (session, run));
         following.waiting = left.into();
         let Some(since) = since else { return Ok(Some(FollowTask::Following(Box::new(following)))) };
         let last = told.last().filter(|line| line.seq == since.tasks_seq);

@@ -45,7 +45,7 @@ impl Tasks {
         id: TaskId,
         since: Option<TaskPoint>,
     ) -> Result<FollowTask> {
-        let following = TaskFollowing::new(feed, &self.views, &self.store, id, since)?;
+        let following = TaskFollowing::open(feed, &self.views, &self.store, id, since)?;
         following.ok_or_else(|| self.not_queued(id))
     }
 
