@@ -193,6 +193,10 @@ pub(crate) fn try_message(
         return None;
     }
     let state = workers.records.store.at_hand(session)?.state;
+    // Whether a person goes on with a task is in the log of tasks, and reading that may block.
+    if state.run.as_ref().is_some_and(|run| run.task_id.is_some() && run.end.is_some()) {
+        return None;
+    }
     // What was answered before is in the log, and reading it may block.
     if key.is_some_and(|key| candidates(&state, key).next().is_some()) {
         return None;

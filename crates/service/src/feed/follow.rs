@@ -108,6 +108,11 @@ impl Following {
         Ok(following)
     }
 
+    /// Returns the number of the newest record that is known to be there.
+    pub(super) fn known(&self) -> u64 {
+        self.known
+    }
+
     /// Returns the number of the last record that was told, or is about to be.
     pub(super) fn last(&self) -> u64 {
         self.last

@@ -72,6 +72,8 @@ pub struct TaskFollowing {
     /// The run whose records are told, and its session.
     run: Option<(SessionId, RunId)>,
     session: Option<Following>,
+    /// The session is to be followed behind this record.
+    open_behind: Option<u64>,
     /// The run has ended: what its session does from then on is told when the task goes on.
     run_over: bool,
     /// The beginning of another run in the session: it is told when the task says that it is its own.
@@ -108,6 +110,7 @@ impl TaskFollowing {
             point: since.unwrap_or(begin),
             run: None,
             session: None,
+            open_behind: None,
             run_over: false,
             held_back: None,
             ready: VecDeque::new(),
@@ -127,7 +130,7 @@ impl TaskFollowing {
                 return Ok(Some(FollowTask::Over));
             }
         } else {
-            following.open_session(since.session_seq);
+            following.open_behind = Some(since.session_seq);
             following.run_over = following.is_run_end(since.session_seq);
         }
         Ok(Some(FollowTask::Following(Box::new(following))))
@@ -156,12 +159,15 @@ impl TaskFollowing {
         self.run.and_then(|(session, _)| ends(session)).unwrap_or(false)
     }
 
-    /// Follows the session of the run, behind a record.
-    fn open_session(&mut self, after: u64) {
+    /// Follows the session of the run, behind a record; on a thread that may block.
+    async fn open_session(&mut self, after: u64) {
         let Some((session, _)) = self.run else { return };
-        // One that is gone has nothing to tell.
-        self.session = Following::new(&self.feed, &self.views, session, Since::After(after)).ok();
         self.point.session_seq = after;
+        let (feed, views) = (self.feed.clone(), self.views.clone());
+        let opened =
+            spawn_blocking(move || Following::new(&feed, &views, session, Since::After(after))).await;
+        // One that is gone has nothing to tell.
+        self.session = opened.ok().and_then(Result::ok);
     }
 
     /// Waits for the next thing to tell; none when it is over.
@@ -173,7 +179,9 @@ impl TaskFollowing {
             if self.over {
                 return None;
             }
-            if self.waiting.is_empty() {
+            if let Some(after) = self.open_behind.take() {
+                self.open_session(after).await;
+            } else if self.waiting.is_empty() {
                 self.await_news().await;
             } else if self.is_session_told() {
                 self.tell_task();
@@ -186,12 +194,10 @@ impl TaskFollowing {
 
     /// Tells whether everything of the session was told that comes before the next record of the task.
     fn is_session_told(&mut self) -> bool {
-        if self.session.is_none() || !self.tells_session() {
-            return true;
-        }
+        let Some(session) = self.session.as_ref().filter(|_| self.tells_session()) else { return true };
         let through = self.through.unwrap_or_else(|| {
-            let current = self.run.and_then(|(session, _)| self.views.store().open_session(session).ok());
-            current.map_or(0, |current| current.state.last_seq)
+            let current = self.run.and_then(|(session, _)| self.views.store().at_hand(session));
+            current.map_or(0, |current| current.state.last_seq).max(session.known())
         });
         self.through = Some(through);
         self.point.session_seq >= through
@@ -246,10 +252,11 @@ impl TaskFollowing {
             self.run_over &= self.is_current(run);
             (self.run, self.point.attempt) = (Some((session, run)), attempt);
             if is_other {
-                self.held_back = None;
-                self.open_session(0);
-            } else if self.session.is_none() {
-                self.open_session(self.point.session_seq);
+                (self.session, self.held_back) = (None, None);
+                self.point.session_seq = 0;
+            }
+            if self.session.is_none() {
+                self.open_behind = Some(self.point.session_seq);
             }
         }
         self.over = line.kind == "task.ended";
