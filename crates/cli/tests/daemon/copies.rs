@@ -19,6 +19,11 @@ struct Copy<'a> {
 impl Copy<'_> {
     fn of<'a>(lab: &'a Lab, name: &str) -> Copy<'a> {
         let home = lab.path(name);
+        // While the database of tasks is made, files come and go that nobody could copy.
+        wait_for("the database of tasks", || {
+            let stats = lab.try_ask("GET", "/api/tasks/stats", "", &Value::Null)?;
+            (stats.status == 200).then_some(())
+        });
         let copied = Command::new("cp").arg("-a").arg(lab.home()).arg(&home).status().expect("cp runs");
         assert!(copied.success());
         Copy { lab, home }
