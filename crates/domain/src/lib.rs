@@ -14,7 +14,7 @@ pub mod fork;
 pub mod id;
 pub mod interval;
 pub mod kept_snapshot;
-pub mod last_words;
+
 pub mod line;
 pub mod message_outcome;
 pub mod path_name;
@@ -26,6 +26,7 @@ pub mod session;
 pub mod snapshot_name;
 mod string_enum;
 pub mod task;
+pub mod text_excerpt;
 pub mod time;
 pub mod token;
 pub mod whole_number;

@@ -6,9 +6,9 @@ use std::collections::HashMap;
 
 use rekindle_domain::event::{Event, Kind, RunStarted, TaskStatus};
 use rekindle_domain::id::{MessageId, RunId, SessionId, TaskId};
-use rekindle_domain::last_words::{last_line, result};
 use rekindle_domain::line::Line;
 use rekindle_domain::session::{Position, Problem, Replay, SessionState};
+use rekindle_domain::text_excerpt::{last_line, result};
 use rekindle_domain::time::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::json;

@@ -107,10 +107,10 @@ const TASKS: Bench = Bench {
     name: "tasks",
     check: DAEMON.check,
     programs: &[
-        Program { name: "claim", run: tasks::claim::run },
+        Program { name: "claim", run: tasks::task_lifecycle::run },
         Program { name: "projection", run: tasks::projection::run },
-        Program { name: "million", run: tasks::million::run },
-        Program { name: "decision", run: tasks::decision::run },
+        Program { name: "million", run: tasks::many_ended_tasks::run },
+        Program { name: "decision", run: tasks::scheduler_decision::run },
         Program { name: "accept", run: tasks::accept::run },
     ],
 };

@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::event::Raw;
-use crate::last_words::last_line;
+use crate::text_excerpt::last_line;
 
 /// The progress of an agent's plan.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

@@ -8,9 +8,9 @@ use std::sync::Mutex;
 
 use rekindle_domain::event::Event;
 use rekindle_domain::id::{HolderId, RunId, SessionId};
-use rekindle_domain::last_words::last_line;
 use rekindle_domain::line::Line;
 use rekindle_domain::session::{Journal, SessionState};
+use rekindle_domain::text_excerpt::last_line;
 use rekindle_domain::time::Timestamp;
 use rekindle_store::log::{Cursor, LogReader};
 

@@ -2,12 +2,12 @@
 //! is due; every decision is the domain's, and everything that is true of a task is in the stream of tasks.
 
 mod begin;
-mod budgets;
+mod budget_enforcement;
 mod canonical_paths;
 mod create;
 mod follow;
 mod list;
-mod resume_at_start;
+mod recovery;
 mod resume_prompt;
 mod retry;
 mod scheduling;

@@ -14,7 +14,7 @@ use rekindle_domain::task::{Task, TasksState, compose};
 use rekindle_domain::time::{Now, Timestamp};
 use rekindle_wire::code::Code;
 
-use super::budgets::next_budget_end;
+use super::budget_enforcement::next_budget_end;
 use super::{Tasks, Wake};
 use crate::error::{Result, chain};
 use crate::show::SessionEntry;

@@ -2,10 +2,10 @@
 //! that have many.
 
 pub(crate) mod accept;
-pub(crate) mod claim;
-pub(crate) mod decision;
-pub(crate) mod million;
+pub(crate) mod many_ended_tasks;
 pub(crate) mod projection;
 mod projection_postgres;
-mod projection_source;
-mod recording;
+pub(crate) mod scheduler_decision;
+mod statement_recorder;
+pub(crate) mod task_lifecycle;
+mod tasks_log;

@@ -9,8 +9,8 @@ use rekindle_taskdb::{Sqlite, TaskDb};
 use rusqlite::Connection;
 
 use super::projection_postgres;
-use super::projection_source::{Source, TARGET};
-use super::recording::Done;
+use super::statement_recorder::Done;
+use super::tasks_log::{Source, TARGET};
 use crate::context::Context;
 use crate::measure::{interleave, rate};
 use crate::table::{Row, Unit};

@@ -11,8 +11,8 @@ use postgres::{Client, NoTls};
 use rekindle_taskdb::{PostgresSql, TaskDb, Value};
 use rekindle_testkit::postgres_server::{PostgresServer, find_program};
 
-use super::projection_source::{Source, TARGET};
-use super::recording::Done;
+use super::statement_recorder::Done;
+use super::tasks_log::{Source, TARGET};
 use crate::measure::interleave;
 use crate::table::{Row, Unit};
 

@@ -3,7 +3,7 @@
 use rekindle_agent::connection::Delta;
 use rekindle_agent::said::Voice;
 use rekindle_domain::id::MessageId;
-use rekindle_domain::last_words::last_line;
+use rekindle_domain::text_excerpt::last_line;
 
 /// Bytes of what is being said that are kept: what is shown fits in, with room for blanks.
 const TAIL: usize = 1024;

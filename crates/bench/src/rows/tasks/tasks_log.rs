@@ -8,7 +8,7 @@ use rekindle_store::Store;
 use rekindle_taskdb::project::Owner;
 use rekindle_taskdb::{Sql, TaskDb};
 
-use super::recording::{Done, Recording};
+use super::statement_recorder::{Done, Recording};
 use crate::measure::rate;
 use crate::table::Target;
 use crate::task_records::fill;
