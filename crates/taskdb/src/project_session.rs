@@ -4,7 +4,7 @@
 
 use std::collections::HashMap;
 
-use rekindle_domain::event::{Event, Kind, RunStarted, TaskStatus};
+use rekindle_domain::event::{DEFAULT_ATTEMPTS, Event, Kind, RunStarted, TaskKind, TaskStatus};
 use rekindle_domain::id::{MessageId, RunId, SessionId, TaskId};
 use rekindle_domain::line::Line;
 use rekindle_domain::session::{Position, Problem, Replay, SessionState};
@@ -119,8 +119,7 @@ impl SessionProjection {
 
     /// Another run has begun: whatever was before it and did not end is not gone on with.
     fn give_up(&self, before: Option<TaskId>, at: Timestamp, changes: &mut Changes) {
-        let is_over =
-            |row: &&mut TaskRow| row.kind == rekindle_domain::event::TaskKind::Run && !row.status.is_ended();
+        let is_over = |row: &&mut TaskRow| row.kind == TaskKind::Run && !row.status.is_ended();
         let left = before.filter(|before| Some(*before) != self.current());
         if let Some(row) = left.and_then(|id| changes.rows.get_mut(&id)).filter(is_over) {
             let why = row.reason.as_deref().unwrap_or("interrupted");
@@ -246,7 +245,7 @@ fn new_row(
         task_id,
         home_id: owner.home_id.clone(),
         host: owner.host.clone(),
-        kind: rekindle_domain::event::TaskKind::Run,
+        kind: TaskKind::Run,
         parent_id: None,
         title: state.title.clone(),
         prompt,
@@ -258,7 +257,7 @@ fn new_row(
         priority: 0,
         not_before: None,
         deadline_at: None,
-        max_attempts: rekindle_domain::event::DEFAULT_ATTEMPTS,
+        max_attempts: DEFAULT_ATTEMPTS,
         repeatable: false,
         budget: None,
         labels: Vec::new(),

@@ -372,3 +372,16 @@ fn a_person_who_goes_on_where_a_task_failed_goes_on_with_the_task() {
     assert_eq!(ended["attempt"], 2, "{ended}");
     assert_eq!(ended["run_id"], lab.show(&session)["run"]["run_id"]);
 }
+
+#[test]
+fn a_task_of_which_nothing_is_heard_is_shown_as_stalled_and_goes_on() {
+    let mut lab = Lab::without_daemon();
+    lab.configure_tasks("stall_after = \"1s\"\n");
+    lab.start();
+    let id = lab.add_task(&lab.task_in("a", "barrier here\nsay done"));
+    lab.reach("here");
+    wait_for("it to be stalled", || (lab.task(&id)["progress"]["stalled"] == true).then_some(()));
+    lab.ran(&["task", "ls"]).exits(0).shows("stalled");
+    lab.pass("here");
+    assert_eq!(lab.wait_task(&id, "completed")["progress"]["stalled"], false);
+}

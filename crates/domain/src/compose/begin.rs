@@ -1,7 +1,7 @@
 //! A run begins: with a message, with the oldest message of the queue, or as the continuation of one that was cut.
 
 use crate::event::{
-    Drift, InputQueued, MessageUser, Raw, RunDrift, RunStarted, SessionCreated, SessionRestored,
+    Drift, InputQueued, MessageUser, Raw, RunDrift, RunStarted, SessionCreated, SessionRestored, TaskSpec,
 };
 use crate::id::{BootId, MessageId, RunId, TaskId, WaitId};
 use crate::line::Draft;
@@ -122,11 +122,24 @@ pub struct Attempt {
 
 /// Composes the first attempt of a task in a new session: `session.created` + `message.user` + `run.started`.
 pub fn task_session(
-    created: SessionCreated<'static>,
+    spec: &TaskSpec,
     (message, run_id): (NewMessage, RunId),
     attempt: Attempt,
     life: &Life,
 ) -> Vec<Draft> {
+    let created = SessionCreated {
+        title: spec.title.clone().into(),
+        working_dir: spec.working_dir.clone().into(),
+        provider: spec.provider.clone(),
+        options: spec.options.clone(),
+        env_names: spec.env_names.clone(),
+        key: None,
+        imported_from: None,
+        idempotency_key: None,
+        created_at: None,
+        forked_from: None,
+        restoring: None,
+    };
     let run = task_run(None, (message, run_id), attempt, life);
     [created.into()].into_iter().chain(run).collect()
 }

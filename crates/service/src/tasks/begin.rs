@@ -2,7 +2,7 @@
 //! its run.
 
 use rekindle_domain::compose::begin::{Attempt, NewMessage, task_run, task_session};
-use rekindle_domain::event::{Raw, SessionCreated};
+use rekindle_domain::event::Raw;
 use rekindle_domain::id::{RunId, SessionId, StreamId};
 use rekindle_domain::line::Draft;
 use rekindle_domain::session::SessionState;
@@ -52,22 +52,8 @@ impl Tasks {
     fn begin_anew(&self, task: &Task, begun: Begun) -> Result<()> {
         let workers = &self.views.workers;
         let session = SessionId::mint(millis(workers.records.now()), random()?);
-        let spec = &task.spec;
-        let created = SessionCreated {
-            title: spec.title.clone().into(),
-            working_dir: spec.working_dir.clone().into(),
-            provider: spec.provider.clone(),
-            options: spec.options.clone(),
-            env_names: spec.env_names.clone(),
-            key: None,
-            imported_from: None,
-            idempotency_key: None,
-            created_at: None,
-            forked_from: None,
-            restoring: None,
-        };
         let first = (begun.message, begun.run);
-        let records = task_session(created, first, attempt(task), &workers.agents.supervisor.life());
+        let records = task_session(&task.spec, first, attempt(task), &workers.agents.supervisor.life());
         workers.agents.environment.keep(session, self.brought(task.id));
         self.store.create(session).map_err(ServiceError::internal)?;
         let recorded = self.record_begin(task, session, (begun.run, begun.told), records, Expect::Anything);

@@ -6,8 +6,8 @@ use rekindle_domain::chain::Link;
 use rekindle_domain::event::{
     AgentExited, CancelReason, Event, FilesTouched, InterruptReason, MessageAgent, MessageUser, Options,
     PlanUpdated, Provider, Raw, ResumeHow, RunAdopted, RunCancelRequested, RunCancelled, RunCheckpoint,
-    RunCompleted, RunFailed, RunInterrupted, RunResumed, RunStarted, RunWaiting, SessionCreated, TaskKind,
-    TaskStatus, ToolCall, UncertainTool, UsageUpdated, WaitKind,
+    RunCompleted, RunFailed, RunInterrupted, RunResumed, RunStarted, RunWaiting, SessionCreated,
+    SessionRestored, TaskKind, TaskStatus, ToolCall, UncertainTool, UsageUpdated, WaitKind,
 };
 use rekindle_domain::id::{BootId, HolderId, MessageId, RunId, SessionId, TaskId, TokenId, WaitId};
 use rekindle_domain::line::{Draft, Envelope, Line, write};
@@ -149,6 +149,7 @@ fn life(task: TaskId) -> Vec<Event<'static>> {
         }
         .into(),
         RunAdopted { run_id: run(1), boot_id: boot(2), holder_id: None, gap: 0 }.into(),
+        SessionRestored { method: "load".into(), verdict: "restored".into(), counts: None }.into(),
         said(1, "Done.\nAll of it."),
         used(100, 0.5),
         completed(1),
@@ -282,6 +283,10 @@ pub(crate) fn all(db: &mut TaskDb) {
     let stats = db.stats(HOME, at(100)).expect("counted");
     assert_eq!(stats.statuses.values().sum::<u64>(), 6);
     assert_eq!(stats.agents["claude"][&TaskStatus::Failed], 2);
+    let day = stats.day;
+    assert_eq!((day.tokens, day.cost), (Some(102), Some(0.5)), "of those that have ended");
+    assert_eq!((day.interruptions, day.adoptions), (1, 1));
+    assert_eq!(day.verdicts.into_iter().collect::<Vec<_>>(), [("restored".to_owned(), 1)]);
 
     // Forgotten with its session, and the task is as it was before; written again, all at once, everything is the same.
     db.forget_session(HOME, session()).expect("forgotten");

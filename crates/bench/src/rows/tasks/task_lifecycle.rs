@@ -7,7 +7,7 @@ use std::time::Instant;
 use anyhow::Context as _;
 use rekindle_domain::chain::Link;
 use rekindle_domain::compose::begin::{Attempt, Life, NewMessage, task_session};
-use rekindle_domain::event::{RunCompleted, SessionCreated};
+use rekindle_domain::event::RunCompleted;
 use rekindle_domain::id::{BootId, MessageId, RunId, SessionId, StreamId, TaskId};
 use rekindle_domain::line::{Draft, Envelope, write};
 use rekindle_domain::task::{Task, compose};
@@ -128,19 +128,6 @@ impl Caller {
 
     fn claim_records(&self, task: &Task, session: SessionId, run: RunId, n: u64) -> [Vec<Draft>; 2] {
         let spec = &task.spec;
-        let created = SessionCreated {
-            title: spec.title.clone().into(),
-            working_dir: spec.working_dir.clone().into(),
-            provider: spec.provider.clone(),
-            options: spec.options.clone(),
-            env_names: spec.env_names.clone(),
-            key: None,
-            imported_from: None,
-            idempotency_key: None,
-            created_at: None,
-            forked_from: None,
-            restoring: None,
-        };
         let message = NewMessage {
             message_id: MessageId::mint(n, random(n)),
             content: spec.prompt.clone(),
@@ -148,7 +135,7 @@ impl Caller {
             wait_id: None,
         };
         let attempt = Attempt { task_id: task.id, number: 1 };
-        let records = task_session(created, (message, run), attempt, &self.life);
+        let records = task_session(spec, (message, run), attempt, &self.life);
         [records, vec![compose::claim(task, session, run, None)]]
     }
 
