@@ -61,7 +61,7 @@ impl Address {
 
 impl TasksConfig {
     /// Returns which database has the tasks, and for how long.
-    fn database(&self) -> DatabaseSettings {
+    pub(crate) fn database(&self) -> DatabaseSettings {
         let usual = DatabaseSettings::default();
         DatabaseSettings {
             choice: match &self.url {

@@ -52,6 +52,11 @@ impl HomeFiles {
             .map_err(|error| io::Error::new(io::ErrorKind::PermissionDenied, error))?;
         LogReader::open(&*self.disk, &self.log(session), self.codec())
     }
+
+    /// Opens the log of the stream of tasks for reading.
+    pub(crate) fn tasks_reader(&self) -> io::Result<LogReader> {
+        LogReader::open(&*self.disk, &self.stream_log(StreamId::tasks()), self.codec())
+    }
 }
 
 /// Where each file is.

@@ -170,6 +170,11 @@ impl Offline {
         self.home.reader(session)
     }
 
+    /// Opens the log of the stream of tasks for reading.
+    pub fn tasks_reader(&self) -> io::Result<LogReader> {
+        self.home.tasks_reader()
+    }
+
     /// Opens the history of a session: its log, and before it what it was forked from.
     pub fn history(&self, session: SessionId) -> io::Result<History> {
         history::open(&self.home, session)

@@ -8,12 +8,12 @@ use rekindle_domain::time::Timestamp;
 
 use crate::columns::{selected, upsert};
 use crate::error::DbError;
-use crate::migrations::migrate;
+use crate::migrations::{is_current, migrate};
 use crate::project::Owner;
 use crate::query::{TaskPage, TaskQuery};
 use crate::row::{TaskRow, TransitionRow};
 use crate::sql::{Row, Sql, Value};
-use crate::stats::{TaskStats, stats};
+use crate::stats::{TaskCounts, TaskStats, counts, stats};
 use crate::values::{json, parse, plain, read_json, word};
 
 /// Tasks that are asked for by name in one statement.
@@ -84,6 +84,11 @@ impl TaskDb {
     pub fn open(mut sql: Box<dyn Sql>) -> Result<TaskDb, DbError> {
         migrate(&mut *sql)?;
         Ok(TaskDb { sql })
+    }
+
+    /// Opens a database to look at it, as it is; none if this version would have to bring its schema up to date first.
+    pub fn open_to_read(mut sql: Box<dyn Sql>) -> Result<Option<TaskDb>, DbError> {
+        Ok(is_current(&mut *sql)?.then_some(TaskDb { sql }))
     }
 
     /// Returns how far the rows of a stream have come.
@@ -191,10 +196,46 @@ impl TaskDb {
 
     /// Returns the history of a task.
     pub fn transitions(&mut self, task: TaskId) -> Result<Vec<TransitionRow>, DbError> {
-        let asked = "SELECT n, from_status, to_status, reason, actor, @text_of_time(at), @text_of_json(metadata) \
-                     FROM task_transitions WHERE task_id = $1 ORDER BY n";
-        let rows = self.sql.query(asked, &[Value::Text(task.to_string())])?;
+        let asked = format!("SELECT {TRANSITION} FROM task_transitions WHERE task_id = $1 ORDER BY n");
+        let rows = self.sql.query(&asked, &[Value::Text(task.to_string())])?;
         rows.iter().map(|row| read_transition(task, row)).collect()
+    }
+
+    /// Returns the next tasks of a home behind one, each with its history, the oldest first.
+    pub fn tasks_behind(
+        &mut self,
+        home_id: &str,
+        behind: Option<TaskId>,
+        limit: usize,
+    ) -> Result<Vec<(TaskRow, Vec<TransitionRow>)>, DbError> {
+        let behind = behind.map(|task| task.to_string()).unwrap_or_default();
+        let asked = format!(
+            "SELECT {} FROM tasks WHERE home_id = $1 AND task_id > $2 ORDER BY task_id LIMIT {limit}",
+            selected()
+        );
+        let rows = self.sql.query(&asked, &[Value::Text(home_id.into()), Value::Text(behind)])?;
+        let mut tasks = rows.iter().map(TaskRow::read).collect::<Result<Vec<_>, _>>()?;
+        self.add_dependencies(&mut tasks)?;
+        let (Some(first), Some(last)) = (tasks.first(), tasks.last()) else { return Ok(Vec::new()) };
+        let asked = format!(
+            "SELECT {TRANSITION}, task_id FROM task_transitions WHERE task_id BETWEEN $1 AND $2 ORDER BY task_id, n"
+        );
+        let range = [Value::Text(first.task_id.to_string()), Value::Text(last.task_id.to_string())];
+        let mut histories: HashMap<TaskId, Vec<TransitionRow>> = HashMap::new();
+        for row in self.sql.query(&asked, &range)? {
+            let task = parse(row.text(7)?)?;
+            histories.entry(task).or_default().push(read_transition(task, &row)?);
+        }
+        let with_history = |row: TaskRow| {
+            let history = histories.remove(&row.task_id).unwrap_or_default();
+            (row, history)
+        };
+        Ok(tasks.into_iter().map(with_history).collect())
+    }
+
+    /// Returns how many tasks of a home there are.
+    pub fn counts(&mut self, home_id: &str) -> Result<TaskCounts, DbError> {
+        counts(&mut *self.sql, home_id)
     }
 
     /// Returns the statistics of a home.
@@ -264,6 +305,10 @@ fn transition_values(home_id: &str, row: &TransitionRow) -> Vec<Value> {
         Value::text(row.mark()),
     ]
 }
+
+/// The columns of a line of a history, as they are read.
+const TRANSITION: &str =
+    "n, from_status, to_status, reason, actor, @text_of_time(at), @text_of_json(metadata)";
 
 fn read_transition(task_id: TaskId, row: &Row) -> Result<TransitionRow, DbError> {
     Ok(TransitionRow {

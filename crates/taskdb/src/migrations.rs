@@ -97,6 +97,21 @@ CREATE TABLE cursors (
 );
 ";
 
+/// Tells whether the schema is this version's. One that a newer version made is refused.
+pub(crate) fn is_current(sql: &mut dyn Sql) -> Result<bool, DbError> {
+    let known = STEPS.len() as i64;
+    let rows = match sql.query("SELECT version FROM rekindle_schema", &[]) {
+        Ok(rows) => rows,
+        // One that nobody has begun to write has no such table.
+        Err(DbError::Refused(_)) => return Ok(false),
+        Err(error) => return Err(error),
+    };
+    match rows.first().map(|row| row.int(0)).transpose()? {
+        Some(found) if found > known => Err(DbError::Newer { found, known }),
+        found => Ok(found == Some(known)),
+    }
+}
+
 /// Brings the schema up to date. One that a newer version made is refused and left alone.
 pub(crate) fn migrate(sql: &mut dyn Sql) -> Result<(), DbError> {
     sql.begin()?;

@@ -66,13 +66,8 @@ impl SessionProjection {
 
     /// Returns the tasks whose rows some records may change.
     pub fn concerned(&self, lines: &[Line<'_>]) -> Vec<TaskId> {
-        let begun = lines.iter().filter(|line| Kind::from_name(line.kind) == Some(Kind::RunStarted));
-        let begun = begun.filter_map(|line| match line.event().ok()? {
-            Event::RunStarted(RunStarted { run_id, origin_run_id, task_id, .. }) => {
-                row_id(task_id, origin_run_id.unwrap_or(run_id))
-            }
-            _ => None,
-        });
+        let begun =
+            runs_begun(lines).filter_map(|run| row_id(run.task_id, run.origin_run_id.unwrap_or(run.run_id)));
         let mut ids: Vec<TaskId> = self.current().into_iter().chain(begun).collect();
         ids.sort_unstable();
         ids.dedup();
@@ -147,6 +142,19 @@ impl SessionProjection {
             (row.attempt, row.run_id, row.started_at) = (run.attempt, Some(run.run_id), Some(at));
         }
     }
+}
+
+/// Returns the tasks of which some records begin a run.
+pub fn tasks_begun(lines: &[Line<'_>]) -> impl Iterator<Item = TaskId> {
+    runs_begun(lines).filter_map(|run| run.task_id)
+}
+
+fn runs_begun<'a>(lines: &[Line<'a>]) -> impl Iterator<Item = RunStarted<'a>> {
+    let begun = lines.iter().filter(|line| Kind::from_name(line.kind) == Some(Kind::RunStarted));
+    begun.filter_map(|line| match line.event().ok()? {
+        Event::RunStarted(started) => Some(started),
+        _ => None,
+    })
 }
 
 /// Returns the task in whose row a run is; none of a run of an older log, whose id is no number.

@@ -1,5 +1,6 @@
 //! SQLite, in a file of the home: one connection that nobody else shares.
 
+use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::time::Duration;
 
@@ -28,6 +29,41 @@ impl Sqlite {
         sqlite.run(set)?;
         Ok(sqlite)
     }
+
+    /// Opens a file that is there, to look at it: nothing in it is changed, nor beside it unless whoever wrote it was killed.
+    pub fn open_to_read(path: &Path) -> Result<Sqlite, DbError> {
+        let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let mut log = path.as_os_str().to_owned();
+        log.push("-wal");
+        let is_whole = Path::new(&log).metadata().map_or(true, |log| log.len() == 0);
+        let opened = if is_whole {
+            Connection::open_with_flags(immutable(path), flags | OpenFlags::SQLITE_OPEN_URI)
+        } else {
+            Connection::open_with_flags(path, flags)
+        };
+        opened.map(Sqlite).map_err(told)
+    }
+
+    /// Opens a database that is gone when it is closed, in a file if it grows large.
+    pub fn temporary() -> Result<Sqlite, DbError> {
+        let mut sqlite = Sqlite(Connection::open("").map_err(told)?);
+        sqlite.run("PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; PRAGMA cache_size = -16384")?;
+        Ok(sqlite)
+    }
+}
+
+/// Returns the address of a file that nobody changes while it is read, with whatever bytes there are in its path.
+fn immutable(path: &Path) -> String {
+    let mut address = String::from("file:");
+    for byte in path.as_os_str().as_bytes() {
+        match byte {
+            b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'/' | b'.' | b'_' | b'-' => {
+                address.push(char::from(*byte))
+            }
+            other => address.push_str(&format!("%{other:02X}")),
+        }
+    }
+    address + "?immutable=1"
 }
 
 impl ToSql for Value {

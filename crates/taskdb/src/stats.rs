@@ -40,22 +40,33 @@ pub struct TaskStats {
     /// How many there are, by where they stand.
     pub statuses: BTreeMap<TaskStatus, u64>,
     /// The same for each agent.
-    pub agents: BTreeMap<String, BTreeMap<TaskStatus, u64>>,
+    pub agents: TaskCounts,
     /// What came of those that ended in the last day.
     pub day: Day,
 }
 
-/// Asks for the statistics of a home.
-pub(crate) fn stats(sql: &mut dyn Sql, home_id: &str, now: Timestamp) -> Result<TaskStats, DbError> {
-    let mut stats = TaskStats::default();
+/// How many tasks there are of each agent, by where they stand.
+pub type TaskCounts = BTreeMap<String, BTreeMap<TaskStatus, u64>>;
+
+/// Asks how many tasks of a home there are.
+pub(crate) fn counts(sql: &mut dyn Sql, home_id: &str) -> Result<TaskCounts, DbError> {
     let counted = "SELECT agent_name, status, tasks FROM counters WHERE home_id = $1 AND tasks > 0";
+    let mut counts = TaskCounts::new();
     for row in sql.query(counted, &[Value::Text(home_id.to_owned())])? {
         let (status, tasks) = (word(row.text(1)?)?, u64::try_from(row.int(2)?).unwrap_or(0));
-        *stats.statuses.entry(status).or_default() += tasks;
-        *stats.agents.entry(row.text(0)?.to_owned()).or_default().entry(status).or_default() += tasks;
+        counts.entry(row.text(0)?.to_owned()).or_default().insert(status, tasks);
     }
-    stats.day = day(sql, home_id, now.plus_millis(-DAY_MS))?;
-    Ok(stats)
+    Ok(counts)
+}
+
+/// Asks for the statistics of a home.
+pub(crate) fn stats(sql: &mut dyn Sql, home_id: &str, now: Timestamp) -> Result<TaskStats, DbError> {
+    let agents = counts(sql, home_id)?;
+    let mut statuses = BTreeMap::new();
+    for (status, tasks) in agents.values().flatten() {
+        *statuses.entry(*status).or_default() += tasks;
+    }
+    Ok(TaskStats { statuses, agents, day: day(sql, home_id, now.plus_millis(-DAY_MS))? })
 }
 
 /// Asks what came of tasks since some time: of an index alone, without their rows.

@@ -144,6 +144,14 @@ impl PostgresServer {
         format!("host={}{port} user=rekindle dbname={database}", self.directory.path().display())
     }
 
+    /// Has a statement carried out, as somebody does by hand.
+    pub fn run(&self, statement: &str) {
+        let mut psql = Command::new(program("psql"));
+        psql.args(["--no-psqlrc", "--quiet", "--set=ON_ERROR_STOP=1", "--command", statement]);
+        let output = psql.arg(self.socket_address()).output().expect("psql runs");
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    }
+
     /// Returns where its socket is.
     pub fn socket_directory(&self) -> &Path {
         self.directory.path()

@@ -59,6 +59,13 @@ impl Lab {
         command
     }
 
+    /// Returns a command of ours that reads the daemon's configuration.
+    pub(crate) fn configured(&self, arguments: &[&str]) -> Command {
+        let mut command = self.rekindle(arguments);
+        command.env("REKINDLE_CONFIG", self.path(CONFIG));
+        command
+    }
+
     /// Writes a command as hints have it: with the home that ours are given.
     pub(crate) fn hint(&self, command: &str) -> String {
         format!("rekindle --home {} {command}", self.home().display())
@@ -129,8 +136,8 @@ impl Lab {
     }
 
     fn serving(&self, arguments: &[&str], env: &[(&str, &str)]) -> Command {
-        let mut command = self.rekindle(&["serve", "--background"]);
-        command.args(arguments).env("REKINDLE_LOG", "debug").env("REKINDLE_CONFIG", self.path(CONFIG));
+        let mut command = self.configured(&["serve", "--background"]);
+        command.args(arguments).env("REKINDLE_LOG", "debug");
         command.envs(env.iter().copied());
         command
     }

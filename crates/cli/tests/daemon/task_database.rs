@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use rekindle_lab::look_for;
+use rekindle_taskdb::{Sql as _, Sqlite};
 use serde_json::{Value, json};
 
 use crate::lab::{Lab, PATIENCE};
@@ -89,6 +90,7 @@ fn a_database_that_is_gone_damaged_or_old_catches_up() {
         ("empty", Some(Vec::new())),
         ("noise", Some(b"\x00\xffno database".repeat(1_000))),
         ("half", Some(backup[..backup.len() / 2].to_vec())),
+        ("half noise", Some([&backup[..backup.len() / 2], &vec![0xff; backup.len() / 2]].concat())),
     ] {
         lab.kill();
         remove(&lab);
@@ -106,6 +108,61 @@ fn a_database_that_is_gone_damaged_or_old_catches_up() {
     let left: Vec<Value> = whole.into_iter().filter(|row| row["session_id"] != by_hand.as_str()).collect();
     assert_eq!(left.len(), 8);
     wait_rows(&lab, &left, "removed");
+}
+
+/// Returns what the doctor says of the rows.
+pub(crate) fn findings(lab: &Lab, arguments: &[&str]) -> (Value, Vec<String>) {
+    let output = lab.configured(&[&["doctor", "--json"], arguments].concat()).output().expect("it runs");
+    let report: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    let all = report["findings"].as_array().expect("findings");
+    let of_rows =
+        all.iter().filter(|found| found["code"].as_str().is_some_and(|code| code.starts_with("task_rows")));
+    let told = of_rows.map(|found| format!("{}: {}", found["code"], found["what"])).collect();
+    (report, told)
+}
+
+// I2
+#[test]
+fn the_doctor_finds_rows_that_are_wrong_and_writes_them_anew() {
+    let mut lab = Lab::new();
+    work(&lab, 2);
+    let by_hand = lab.run("say by hand");
+    lab.wait_end(&by_hand);
+    let waiting = lab.add_task(&lab.task_in("w", "ask may I\nsay yes"));
+    lab.wait_task(&waiting, "waiting_input");
+    let whole = rows(&lab);
+    let file = lab.home().join("tasks.db");
+    assert_eq!(findings(&lab, &[]).1, [""; 0], "a daemon has them");
+    // Killed, so that what it wrote last is beside the file.
+    lab.kill();
+    assert_eq!(findings(&lab, &[]).1, [""; 0]);
+    let change = |change: &str| {
+        let changed = Sqlite::open(&file).and_then(|mut sql| sql.run(change));
+        changed.expect("changed");
+    };
+    change("UPDATE tasks SET status = 'failed' WHERE status = 'completed'");
+    let told = findings(&lab, &[]).1;
+    assert!(
+        told.len() == 1 && told[0].contains("task_rows_differ") && told[0].contains("of 3 tasks"),
+        "{told:?}"
+    );
+    let (report, told) = findings(&lab, &["--repair", "--dry-run"]);
+    let rewritten = |report: &Value| {
+        let done = report["done"].as_array().expect("what was done");
+        done.iter().any(|done| done["action"] == "rewritten" && done["error"].is_null())
+    };
+    assert!(told.len() == 1 && rewritten(&report), "{report}");
+    let (report, told) = findings(&lab, &["--repair"]);
+    assert!(told.is_empty() && rewritten(&report), "{report}");
+    lab.start();
+    wait_rows(&lab, &whole, "repaired");
+    // One that is none is told of, and left to the next start.
+    lab.leave();
+    std::fs::write(&file, b"no database".repeat(1_000)).expect("written");
+    let told = findings(&lab, &["--repair"]).1;
+    assert!(told.len() == 1 && told[0].contains("task_rows_unreadable"), "{told:?}");
+    lab.start();
+    wait_rows(&lab, &whole, "begun anew");
 }
 
 // I2: rows are for questions; whoever works needs none.

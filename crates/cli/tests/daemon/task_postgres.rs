@@ -4,7 +4,7 @@ use rekindle_testkit::postgres_server::PostgresServer;
 use serde_json::{Value, json};
 
 use crate::lab::{Lab, wait_for};
-use crate::task_database::{rows, wait_rows, work};
+use crate::task_database::{findings, rows, wait_rows, work};
 
 /// How often a daemon looks for its database at least, in milliseconds.
 const AGAIN: u64 = 100;
@@ -69,6 +69,25 @@ fn postgres_killed_and_started_again_catches_up() {
     assert_eq!(after.len(), 8);
     assert_eq!(row(&after, &kept), row(&before, &kept), "nothing happened to it");
     assert!(!lab.daemon_log().contains(PASSWORD));
+
+    // Looked at without a daemon, too.
+    lab.leave();
+    assert_eq!(findings(&lab, &[]).1, [""; 0]);
+    server.run("UPDATE task_transitions SET actor = 'somebody' WHERE n = 1");
+    let told = findings(&lab, &[]).1;
+    assert!(
+        told.len() == 1 && told[0].contains("task_rows_differ") && told[0].contains("of 8 tasks"),
+        "{told:?}"
+    );
+    assert_eq!(findings(&lab, &["--repair"]).1, [""; 0]);
+    server.kill();
+    let told = findings(&lab, &[]).1;
+    assert!(told.len() == 1 && told[0].contains("task_rows_unreadable"), "{told:?}");
+    assert!(!told[0].contains(PASSWORD), "{told:?}");
+    server.start_again();
+    lab.start();
+    await_lists(&lab, 200);
+    wait_rows(&lab, &after, "repaired");
 
     // Another database, made from nothing, says the same.
     lab.leave();

@@ -56,7 +56,7 @@ use crate::metrics::{Format, Metrics};
 use crate::show::log::{self, LogPage};
 use crate::show::{SessionEntry, Views, find_run_checkpoints, run_diff};
 use crate::snapshots::Snapshots;
-pub use crate::task_database::{DatabaseChoice, DatabaseSettings};
+pub use crate::task_rows::{DatabaseChoice, DatabaseSettings};
 pub use crate::tasks::TaskSettings;
 use crate::tasks::Tasks;
 use crate::upkeep::CollectionPolicy;

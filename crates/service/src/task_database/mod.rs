@@ -1,15 +1,10 @@
 //! The database of tasks, for questions: a thread that brings it up to date with the stream of tasks and answers what is asked of it.
 //! Nothing ever begins because of a row: while the database cannot be reached tasks go on, and only questions are refused.
 
-mod catch_up;
-mod catch_up_sessions;
-mod connect;
-mod network_file_system;
-mod postgres_client;
+mod behind;
 mod thread;
 
 use std::collections::BTreeSet;
-use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync_channel};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -21,11 +16,10 @@ use rekindle_taskdb::project::Owner;
 use rekindle_taskdb::{TaskPage, TaskQuery, TaskRow, TaskStats, TransitionRow};
 use rekindle_wire::code::Code;
 
-pub use self::catch_up::{CatchUpError, catch_up};
-pub use self::connect::DatabaseChoice;
 use crate::error::{Result, ServiceError};
 use crate::lock::locked;
 use crate::show::Directory;
+use crate::task_rows::{DatabaseSettings, owner_of};
 
 /// Questions that wait for their answer at once.
 const MOST_WAITING: usize = 256;
@@ -61,24 +55,6 @@ struct Tools {
     clock: Arc<dyn Clock>,
 }
 
-/// Where rows of tasks are, and for how long.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct DatabaseSettings {
-    /// Which database has them.
-    pub choice: DatabaseChoice,
-    /// How long rows of tasks that have ended are kept.
-    pub keep_tasks: Duration,
-    /// How long histories of tasks without a row are kept.
-    pub keep_history: Duration,
-}
-
-impl Default for DatabaseSettings {
-    fn default() -> DatabaseSettings {
-        let days = |days: u64| Duration::from_secs(days * 24 * 60 * 60);
-        DatabaseSettings { choice: DatabaseChoice::default(), keep_tasks: days(90), keep_history: days(365) }
-    }
-}
-
 /// The database of tasks.
 pub(crate) struct TaskDatabase {
     ask: SyncSender<Ask>,
@@ -96,8 +72,7 @@ impl TaskDatabase {
         clock: Arc<dyn Clock>,
     ) -> TaskDatabase {
         let (ask, asked) = sync_channel(MOST_WAITING);
-        let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
-        let owner = Owner { home_id: store.home_id().to_string(), host };
+        let owner = owner_of(store.home_id());
         let grown = Arc::new(Mutex::default());
         let tools = Tools { store, directory, grown: grown.clone(), owner, settings, clock };
         TaskDatabase { ask, grown, waiting: Mutex::new(Some((asked, tools))) }
@@ -168,9 +143,4 @@ impl TaskDatabase {
 
 fn unavailable(why: &str) -> ServiceError {
     ServiceError::new(Code::TasksDbUnavailable, format!("the database of tasks cannot be asked: {why}"))
-}
-
-/// Where the database of tasks of a home is, if nobody says otherwise.
-pub(crate) fn usual_place(home: &std::path::Path) -> PathBuf {
-    rekindle_store::layout::Layout::new(home).tasks_database()
 }

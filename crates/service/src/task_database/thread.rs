@@ -5,16 +5,19 @@ use std::path::Path;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
-use rekindle_domain::id::SessionId;
+use rekindle_domain::id::{SessionId, StreamId};
+use rekindle_domain::task::TasksState;
 use rekindle_domain::time::Timestamp;
+use rekindle_store::commit::Commits;
 use rekindle_taskdb::{DbError, TaskDb, TaskStats};
 
-use super::catch_up::{CatchUpError, catch_up};
-use super::catch_up_sessions::{Reached, catch_up_session, find_behind};
-use super::connect::{NotConnected, connect};
+use super::behind::find_behind;
 use super::{Ask, Tools};
 use crate::error::chain;
 use crate::lock::locked;
+use crate::task_rows::{
+    CatchUpError, NotConnected, Reached, UnknownTask, catch_up, catch_up_session, connect,
+};
 use crate::test_knobs::hurried;
 
 /// When a connection is tried again: at first, and at most.
@@ -36,7 +39,13 @@ enum Connection {
     /// It can be asked, and has come this far.
     Open(Box<Opened>),
     /// It cannot, and is tried again then.
-    Broken { why: String, again: Option<Instant>, patience: Duration },
+    Broken {
+        why: String,
+        again: Option<Instant>,
+        patience: Duration,
+        /// Something in it makes no sense: another is begun.
+        damaged: bool,
+    },
 }
 
 /// A database that can be asked.
@@ -56,6 +65,7 @@ pub(super) fn run(asked: &Receiver<Ask>, tools: &Tools) {
         why: "it is being opened".into(),
         again: Some(Instant::now()),
         patience: FIRST_RETRY,
+        damaged: false,
     };
     let mut stats: Option<(Instant, TaskStats, Timestamp)> = None;
     loop {
@@ -90,7 +100,7 @@ pub(super) fn run(asked: &Receiver<Ask>, tools: &Tools) {
 impl Opened {
     /// Brings the rows of tasks up to date.
     fn catch_up(&mut self, tools: &Tools) -> Result<(), DbError> {
-        as_of_before(catch_up(&tools.store, &tools.owner, &mut self.db))
+        as_of_before(catch_up(&*tools.store, &tools.owner, &mut self.db))
     }
 
     /// Brings the rows of the sessions up to date that have grown.
@@ -103,29 +113,55 @@ impl Opened {
         Ok(())
     }
 
+    /// Writes one batch of a session; what cannot be written yet is due later.
     fn catch_up_one(&mut self, tools: &Tools, session: SessionId) -> Result<Reached, DbError> {
-        match catch_up_session(tools, &mut self.db, session) {
+        let mut reached = self.write_one(tools, session, UnknownTask::Wait)?;
+        if reached == Reached::UnknownTask && self.catch_up_with_recorded(tools)? {
+            reached = self.write_one(tools, session, UnknownTask::PassOver)?;
+        }
+        if reached == Reached::UnknownTask {
+            locked(&tools.grown).insert(session);
+            self.due = Some(Instant::now() + SESSIONS_EVERY);
+        }
+        Ok(reached)
+    }
+
+    fn write_one(
+        &mut self,
+        tools: &Tools,
+        session: SessionId,
+        unknown: UnknownTask,
+    ) -> Result<Reached, DbError> {
+        match catch_up_session(&*tools.store, &tools.owner, &mut self.db, session, u64::MAX, unknown) {
             Ok(reached) => Ok(reached),
             Err(error) => as_of_before(Err(error)).map(|()| Reached::End),
         }
+    }
+
+    /// Brings the rows of tasks up to date with everything that is recorded, be it not in their log yet; tells whether they are.
+    /// A task is recorded with its first run or before, but the logs of one append are written one after the other.
+    fn catch_up_with_recorded(&mut self, tools: &Tools) -> Result<bool, DbError> {
+        if tools.store.committer().sync().is_err() {
+            return Ok(false);
+        }
+        self.catch_up(tools)?;
+        let stream = StreamId::tasks();
+        let recorded = tools.store.stream::<TasksState>(stream).map(|tasks| tasks.fold.position().last_seq);
+        let written = self.db.cursor(&tools.owner.home_id, stream.as_str())?.map(|cursor| cursor.seq);
+        Ok(written >= recorded)
     }
 
     /// Does the next piece of what is to be done while nobody asks.
     fn go_on(&mut self, tools: &Tools) -> Result<(), DbError> {
         if self.behind.is_none() && tools.directory.is_surveyed() {
             locked(&tools.grown).clear();
-            self.behind = match find_behind(tools, &mut self.db) {
-                Ok(behind) => Some(behind),
-                Err(error) => return as_of_before(Err(error)),
-            };
+            self.behind = Some(find_behind(tools, &mut self.db)?);
         }
         if self.due.is_some_and(|due| due <= Instant::now()) {
-            // A run of a task is known to the stream of tasks first.
-            self.catch_up(tools)?;
             return self.catch_up_grown(tools);
         }
         if let Some(session) = self.behind.as_ref().and_then(|behind| behind.first().copied()) {
-            if self.catch_up_one(tools, session)? == Reached::End
+            if self.catch_up_one(tools, session)? != Reached::More
                 && let Some(behind) = &mut self.behind
             {
                 behind.remove(&session);
@@ -188,12 +224,12 @@ fn as_of_before(outcome: Result<(), CatchUpError>) -> Result<(), DbError> {
 impl Connection {
     /// Connects again, if it is time.
     fn tried_again(self, tools: &Tools) -> Connection {
-        let Connection::Broken { why, again, patience } = self else { return self };
+        let Connection::Broken { why, again, patience, damaged } = self else { return self };
         if again.is_none_or(|again| again > Instant::now()) {
-            return Connection::Broken { why, again, patience };
+            return Connection::Broken { why, again, patience, damaged };
         }
         let home: &Path = tools.store.layout().home();
-        match connect(&tools.settings.choice, home, tools.clock.now()) {
+        match connect(&tools.settings.choice, home, tools.clock.now(), damaged.then_some(&why)) {
             Ok(db) => {
                 let opened = Opened { db, behind: None, due: None, removed: None };
                 Connection::Open(Box::new(opened)).and(|opened| opened.catch_up(tools))
@@ -203,11 +239,12 @@ impl Connection {
                     tracing::warn!("the database of tasks cannot be reached, tasks go on without it: {now}");
                 }
                 let next = (patience * 2).min(hurried("TASKS_DB_AGAIN", LAST_RETRY));
-                Connection::Broken { why: now, again: Some(Instant::now() + patience), patience: next }
+                let again = Some(Instant::now() + patience);
+                Connection::Broken { why: now, again, patience: next, damaged }
             }
             Err(NotConnected::ForGood(why)) => {
                 tracing::error!("the database of tasks is not used, tasks go on without it: {why}");
-                Connection::Broken { why, again: None, patience }
+                Connection::Broken { why, again: None, patience, damaged }
             }
         }
     }
@@ -284,9 +321,10 @@ fn tell<T>(outcome: Result<T, DbError>, reply: impl FnOnce(Result<T, String>)) -
 }
 
 fn broken(error: &DbError) -> Connection {
-    let why = chain(error);
+    let (why, damaged) = (chain(error), matches!(error, DbError::Damaged(_)));
     tracing::warn!("the database of tasks failed, and is opened again: {why}");
-    Connection::Broken { why, again: Some(Instant::now() + FIRST_RETRY), patience: FIRST_RETRY * 2 }
+    let again = Some(Instant::now() + FIRST_RETRY);
+    Connection::Broken { why, again, patience: FIRST_RETRY * 2, damaged }
 }
 
 /// Tells whoever asked that there is no answer.

@@ -34,8 +34,9 @@ use crate::drive::environment::Env;
 use crate::error::{Result, ServiceError, damaged_log};
 use crate::lock::{NamedLocks, locked};
 use crate::show::Views;
-use crate::task_database::{DatabaseSettings, TaskDatabase};
+use crate::task_database::TaskDatabase;
 use crate::task_history::{TaskHistory, read_history};
+use crate::task_rows::DatabaseSettings;
 
 /// How tasks are scheduled, as the daemon is configured.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]

@@ -11,15 +11,18 @@ use rekindle_store::offline::{Offline, OfflineError};
 
 use super::checkpoint_findings::inspect_checkpoints;
 use super::holders::inspect_holders;
+use super::task_row_findings::{TaskRows, inspect_task_rows};
 
 /// The file in which a daemon says where it listens.
 pub(super) const PLACE: &str = "daemon.json";
 
-/// Looks at a home, as [`check::check`] does, and at its holders. Writes nothing and signals nobody.
+/// Looks at a home, as [`check::check`] does, at its holders, and at the rows of its tasks if it is said where they are. Writes
+/// nothing and signals nobody.
 pub fn examine(
     disk: &SharedDisk,
     home: &Path,
     holding: Holding,
+    task_rows: Option<TaskRows<'_>>,
     watcher: Watcher<'_>,
 ) -> Result<Report, OfflineError> {
     let report = check::check(disk.clone(), home, holding, watcher)?;
@@ -46,6 +49,10 @@ pub fn examine(
     }
     let place = home.join(PLACE);
     let nobody = || holding == Holding::Lock || home::owner(&**disk, &Layout::new(home)).is_none();
+    // A daemon has the file for itself, and looks after its rows.
+    if let Some(rows) = task_rows.filter(|_| nobody()) {
+        more.extend(inspect_task_rows(&offline, rows, watcher));
+    }
     if place.exists() && nobody() {
         let what = "A daemon died and left word where it listened; nobody listens there.";
         let remedy = "Nothing to do: the next daemon writes its own.";

@@ -14,6 +14,7 @@ mod gc;
 mod holders;
 mod ingested;
 mod repair;
+mod task_row_findings;
 
 pub use age::Age;
 pub use doctor::examine;
@@ -23,6 +24,7 @@ pub use gc::{CheckpointRetention, GcOptions, gc};
 pub use holders::{Holder, Standing, inspect_holders};
 pub(crate) use ingested::{is_ingested, launched};
 pub use repair::{Done, RepairAction, RepairError, RepairOptions, Repaired, mend, repair};
+pub use task_row_findings::TaskRows;
 
 /// Writes a path, which need not be UTF-8, as JSON, which must be.
 pub(crate) fn lossy<S: serde::Serializer>(path: &std::path::Path, serializer: S) -> Result<S::Ok, S::Error> {

@@ -143,6 +143,10 @@ codes! {
     IndexDiffers = "index_differs", Warning;
     /// The list cache knows sessions as they were before, or that are gone.
     IndexBehind = "index_behind", Note;
+    /// The database of tasks says something else than the logs.
+    TaskRowsDiffer = "task_rows_differ", Warning;
+    /// The database of tasks cannot be read.
+    TaskRowsUnreadable = "task_rows_unreadable", Warning;
     /// A session was being set aside when that was cut short.
     AsideUnfinished = "aside_unfinished", Warning;
     /// A cache whose session has no log.

@@ -38,6 +38,6 @@ impl<C: Commits> Store<C> {
 
     /// Opens the log of the stream of tasks for reading.
     pub fn tasks_reader(&self) -> std::io::Result<LogReader> {
-        LogReader::open(&*self.home.disk, &self.home.stream_log(StreamId::tasks()), self.home.codec())
+        self.home.tasks_reader()
     }
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use rekindle_lab::Connection;
-use rekindle_service::task_database::catch_up;
+use rekindle_service::task_rows::catch_up;
 use rekindle_store::layout::Layout;
 use rekindle_taskdb::project::Owner;
 use rekindle_taskdb::{Sqlite, TaskDb};

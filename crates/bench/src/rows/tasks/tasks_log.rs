@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::Instant;
 
-use rekindle_service::task_database::catch_up;
+use rekindle_service::task_rows::catch_up;
 use rekindle_store::Store;
 use rekindle_taskdb::project::Owner;
 use rekindle_taskdb::{Sql, TaskDb};

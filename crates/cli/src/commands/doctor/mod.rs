@@ -7,26 +7,30 @@ mod remedy;
 mod repair;
 mod show;
 
+use rekindle_client::clock::SystemClock;
 use rekindle_client::failure::{Exit, Failure};
 use rekindle_client::logout::danger;
 use rekindle_client::unit::Survey;
-use rekindle_service::upkeep::examine;
+use rekindle_domain::time::Clock;
+use rekindle_service::daemon::DatabaseSettings;
+use rekindle_service::upkeep::{TaskRows, examine};
 use rekindle_store::check::{Holding, Report};
 use rekindle_terminal::output::{self, DIM, styled};
 use serde_json::json;
 
 use super::Context;
+use crate::config::Config;
 use bar::Bar;
 pub(super) use show::below;
 
-/// Check the home: every log, cache, blob and holder, and say what to do about what is wrong
+/// Check the home: every log, cache, blob and holder, and the rows of tasks, and say what to do about what is wrong
 ///
 /// Reads everything and changes nothing, unless --repair is given. Logs are checked record by record, with what the
 /// write-ahead log still has for them. Whether logging out would end agents, and where each of them lives, is told too. Exits 0 if nothing is lost (there may be
 /// warnings and notes), 1 if something is.
 ///
-/// With --repair, what is provably safe is put right: caches that are not what the log says, torn ends, permissions,
-/// leftovers. Everything that is taken away or changed is kept below repairs/ in the home. A log that is damaged in the
+/// With --repair, what is provably safe is put right: caches and rows of tasks that are not what the log says, torn ends,
+/// permissions, leftovers. Everything that is taken away or changed is kept below repairs/ in the home. A log that is damaged in the
 /// middle cannot be put right without loss: --set-aside moves such a session, whole, to damaged/. No daemon may run
 /// meanwhile; agents work on.
 ///
@@ -95,6 +99,12 @@ fn verdict(verdict: Exit, printed: Result<Exit, Failure>) -> Result<Exit, Failur
 }
 
 fn examine_home(context: &Context) -> Result<Report, Failure> {
-    let mut bar = Bar::new();
-    Ok(examine(&context.disk(), &context.home, Holding::Nothing, &mut |progress| bar.show(progress))?)
+    let (mut bar, database) = (Bar::new(), task_database());
+    let rows = database.as_ref().map(|settings| TaskRows { settings, now: SystemClock.now() });
+    Ok(examine(&context.disk(), &context.home, Holding::Nothing, rows, &mut |progress| bar.show(progress))?)
+}
+
+/// Returns where the rows of tasks are; not known while the configuration cannot be read, which hides nothing else.
+fn task_database() -> Option<DatabaseSettings> {
+    Config::read().ok().map(|config| config.tasks.database())
 }

@@ -15,9 +15,11 @@ pub(super) fn remedy(finding: &Finding) -> String {
         | Code::LogDiffersFromKept => {
             format!("doctor --repair --set-aside {session}, with --keep-prefix to go on from what is good")
         }
-        Code::AsideUnfinished | Code::HolderOrphan | Code::HolderQuarantined | Code::HolderHalfMade => {
-            "doctor --repair".into()
-        }
+        Code::AsideUnfinished
+        | Code::HolderOrphan
+        | Code::HolderQuarantined
+        | Code::HolderHalfMade
+        | Code::TaskRowsDiffer => "doctor --repair".into(),
         Code::SessionQuarantined => format!("doctor --release {session}"),
         Code::HolderUnclaimed => "gc --orphans-older-than 1d".into(),
         Code::HolderIngested => "gc".into(),

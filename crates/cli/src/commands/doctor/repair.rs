@@ -23,8 +23,13 @@ use crate::session_arg::choose_among;
 pub(super) fn run(context: &Context, args: &Args) -> Result<Exit, Failure> {
     let named = sessions(&*context.disk(), &Layout::new(&context.home), &args.set_aside)?;
     let end_orphans = !args.dry_run && (args.yes || confirmed(context)?);
-    let asked =
-        RepairOptions { dry_run: args.dry_run, set_aside: named, keep_prefix: args.keep_prefix, end_orphans };
+    let asked = RepairOptions {
+        dry_run: args.dry_run,
+        set_aside: named,
+        keep_prefix: args.keep_prefix,
+        end_orphans,
+        task_rows: super::task_database(),
+    };
     let repaired = {
         let mut bar = Bar::new();
         let clock = std::sync::Arc::new(SystemClock) as std::sync::Arc<dyn Clock>;

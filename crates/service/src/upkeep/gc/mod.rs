@@ -116,7 +116,7 @@ pub(crate) fn gc_of_owner(
     freed.0.space = disk_usage::measure(&Layout::new(home));
     holders::collect(disk, &offline, options, &mut freed);
     // Whether a log can be read decides about blobs, and every log is read for that.
-    let report = examine(disk, home, Holding::Nothing, &mut |_| {})?;
+    let report = examine(disk, home, Holding::Nothing, None, &mut |_| {})?;
     let layout = Layout::new(home);
     if let Err(error) = blobs::collect(disk, &layout, blobs, &report, options, &mut freed) {
         freed.note_failed("blobs", &layout.blobs(), error.to_string());

@@ -23,6 +23,8 @@ use serde::Serialize;
 use self::set_aside::SetAside;
 use self::work::Repair;
 use super::doctor::examine;
+use super::task_row_findings::TaskRows;
+use crate::task_rows::DatabaseSettings;
 use crate::test_knobs::crash_point;
 
 /// What one repair uncovers the next one mends; more rounds than this mend nothing.
@@ -39,6 +41,8 @@ pub struct RepairOptions {
     pub keep_prefix: bool,
     /// A person said that agents which no session knows may be ended.
     pub end_orphans: bool,
+    /// Where the rows of tasks are, if they are to be looked at.
+    pub task_rows: Option<DatabaseSettings>,
 }
 
 /// Why nothing was done.
@@ -55,7 +59,7 @@ pub enum RepairError {
 /// Something that was done, or would be.
 #[derive(Debug, Clone, Serialize)]
 pub struct Done {
-    /// What: `permissions`, `moved`, `recovered`, `cut`, `set_aside`, `prefix_kept` or `ended`.
+    /// What: `permissions`, `moved`, `recovered`, `cut`, `rewritten`, `set_aside`, `prefix_kept` or `ended`.
     pub action: &'static str,
     /// For which finding.
     pub code: &'static str,
@@ -109,7 +113,8 @@ pub fn repair(
     if let Some(owner) = home::owner(&**disk, &layout).filter(|_| !asked.dry_run) {
         return Err(HomeError::Locked { path: home.to_owned(), owner: Box::new(owner) }.into());
     }
-    let before = examine(disk, home, Holding::Nothing, watcher)?;
+    let task_rows = asked.task_rows.as_ref().map(|settings| TaskRows { settings, now: clock.now() });
+    let before = examine(disk, home, Holding::Nothing, task_rows, watcher)?;
     let planned = plan(&before, asked, &HashSet::new());
     let sessions = SetAside { disk, layout: &layout, keep_prefix: asked.keep_prefix };
     let set_aside: Vec<Done> =
@@ -120,11 +125,12 @@ pub fn repair(
     }
     let lock = home::lock_for_upkeep(&**disk, &layout, std::process::id())?;
     let kept = Repairs::new(disk.clone(), layout.clone(), clock.now(), crash_point);
-    let mut work = Repair { disk, home, layout: &layout, clock, lock: Some(lock), kept, done: Vec::new() };
+    let mut work =
+        Repair { disk, home, layout: &layout, asked, clock, lock: Some(lock), kept, done: Vec::new() };
     crash_point("repair.locked");
     let mut tried = HashSet::new();
     for _ in 0..ROUNDS {
-        let report = examine(disk, home, Holding::Lock, watcher)?;
+        let report = examine(disk, home, Holding::Lock, task_rows, watcher)?;
         let mends = plan(&report, asked, &tried);
         if mends.is_empty() {
             break;
@@ -133,12 +139,12 @@ pub fn repair(
         work.carry_out(&mends)?;
     }
     if !asked.set_aside.is_empty() {
-        let report = examine(disk, home, Holding::Lock, watcher)?;
+        let report = examine(disk, home, Holding::Lock, task_rows, watcher)?;
         for session in &asked.set_aside {
             work.set_aside(*session, &sessions, &report)?;
         }
     }
-    let after = examine(disk, home, Holding::Lock, watcher)?;
+    let after = examine(disk, home, Holding::Lock, task_rows, watcher)?;
     let kept_in = work.kept.dir().map(Path::to_owned);
     Ok(Repaired { before, after: Some(after), done: work.done, kept_in })
 }
@@ -171,6 +177,7 @@ impl Done {
             RepairAction::FinishAside => "set_aside",
             RepairAction::Recover => "recovered",
             RepairAction::Cut => "cut",
+            RepairAction::WriteTaskRows => "rewritten",
             RepairAction::EndOrphan => "ended",
         };
         let Finding { code, session, path, what, .. } = finding.clone();
@@ -193,6 +200,8 @@ pub enum RepairAction {
     Recover,
     /// What every use of a session does: bytes at the end that never became records are cut off, and that is recorded.
     Cut,
+    /// The rows of tasks are written anew from the logs.
+    WriteTaskRows,
     /// An agent that no session knows is ended, if a person says so.
     EndOrphan,
 }
@@ -223,6 +232,7 @@ pub fn mend(finding: &Finding, suspects: &HashSet<SessionId>) -> Option<RepairAc
         Code::AsideUnfinished => RepairAction::FinishAside,
         Code::HolderHalfMade => RepairAction::TakeAwayHolder,
         Code::HolderOrphan => RepairAction::EndOrphan,
+        Code::TaskRowsDiffer => RepairAction::WriteTaskRows,
         _ => return None,
     };
     Some(mend)

@@ -15,20 +15,23 @@ use rekindle_store::check::{Finding, Report};
 use rekindle_store::disk::SharedDisk;
 use rekindle_store::home::{self, HomeError, HomeLock};
 use rekindle_store::layout::Layout;
+use rekindle_store::offline::Offline;
 use rekindle_store::repairs::{Reason, Repairs};
 use rekindle_store::{OpenError, Store};
 
 use super::set_aside::SetAside;
-use super::{Done, RepairAction, orphan};
+use super::{Done, RepairAction, RepairOptions, orphan};
 use crate::error::chain;
 use crate::test_knobs::crash_point;
 use crate::upkeep::doctor::PLACE;
+use crate::upkeep::task_row_findings::write_task_rows;
 
 /// A repair that goes on.
 pub(super) struct Repair<'a> {
     pub(super) disk: &'a SharedDisk,
     pub(super) home: &'a Path,
     pub(super) layout: &'a Layout,
+    pub(super) asked: &'a RepairOptions,
     pub(super) clock: &'a Arc<dyn Clock>,
     /// None only while the store has it.
     pub(super) lock: Option<HomeLock>,
@@ -88,6 +91,15 @@ impl Repair<'_> {
                 }
                 None => Ok(None),
             },
+            RepairAction::WriteTaskRows => {
+                let Some(rows) = &self.asked.task_rows else { return Ok(None) };
+                self.kept.announce("rewritten", path, why)?;
+                crash_point("repair.before_rows");
+                let offline = Offline::open(self.disk.clone(), self.home).map_err(io::Error::other)?;
+                write_task_rows(&offline, &rows.choice).map_err(io::Error::other)?;
+                crash_point("repair.rows_written");
+                Ok(None)
+            }
             RepairAction::EndOrphan => {
                 self.kept.announce("ended", path, why)?;
                 orphan::end(self.home, &**self.disk, path).map(|()| None)

@@ -9,10 +9,11 @@ use rekindle_domain::id::{StreamId, TaskId};
 use rekindle_domain::line::Line;
 use rekindle_domain::task::transition::task_of;
 use rekindle_domain::time::Timestamp;
-use rekindle_store::Store;
 use rekindle_store::log::{Cursor as LogCursor, LogReader};
 use rekindle_taskdb::project::{Owner, project};
 use rekindle_taskdb::{Batch, Cursor, DbError, TaskDb, TaskRow};
+
+use super::logs::Logs;
 
 /// Records of one batch.
 pub(super) const AT_ONCE: usize = 1_000;
@@ -29,15 +30,25 @@ pub enum CatchUpError {
 }
 
 /// Brings the database up to date with the stream; what it has of another history is forgotten first.
-pub fn catch_up(store: &Store, owner: &Owner, db: &mut TaskDb) -> Result<(), CatchUpError> {
+pub fn catch_up(logs: &dyn Logs, owner: &Owner, db: &mut TaskDb) -> Result<(), CatchUpError> {
+    catch_up_to(logs, owner, db, u64::MAX)
+}
+
+/// The same, and goes no further than a record.
+pub(crate) fn catch_up_to(
+    logs: &dyn Logs,
+    owner: &Owner,
+    db: &mut TaskDb,
+    last_seq: u64,
+) -> Result<(), CatchUpError> {
     let stream = StreamId::tasks();
-    let reader = match store.tasks_reader() {
+    let reader = match logs.tasks() {
         Ok(reader) => Some(reader),
         Err(error) if error.kind() == io::ErrorKind::NotFound => None,
         Err(error) => return Err(CatchUpError::Log(error)),
     };
     let known = db.cursor(&owner.home_id, stream.as_str())?;
-    let from = match (&reader, known) {
+    let mut from = match (&reader, known) {
         (_, None) => LogCursor::START,
         (Some(reader), Some(known)) => match behind(reader, &known).map_err(CatchUpError::Log)? {
             Some(cursor) => cursor,
@@ -55,20 +66,13 @@ pub fn catch_up(store: &Store, owner: &Owner, db: &mut TaskDb) -> Result<(), Cat
         }
     };
     let Some(reader) = reader else { return Ok(()) };
-    let mut lines = reader.forward(from);
     loop {
-        let mut texts: Vec<Vec<u8>> = Vec::with_capacity(AT_ONCE);
-        while texts.len() < AT_ONCE
-            && let Some(raw) = lines.next().map_err(CatchUpError::Log)?
-            // The end of a log that is being written may be half a line.
-            && raw.whole
-        {
-            texts.push(raw.bytes.to_vec());
-        }
-        match batch(owner, db, &texts)? {
+        let (texts, next) = read_lines(&reader, from)?;
+        match batch(owner, db, &texts, last_seq)? {
             Some(batch) => db.write(&batch)?,
             None => return Ok(()),
         }
+        from = next;
     }
 }
 
@@ -89,9 +93,32 @@ pub(super) fn hash(line: &Line<'_>) -> String {
     line.hash.map(|hash| hash.to_string()).unwrap_or_default()
 }
 
+/// Reads the lines of one batch; returns them, and where the next one begins.
+pub(super) fn read_lines(
+    reader: &LogReader,
+    mut from: LogCursor,
+) -> Result<(Vec<Vec<u8>>, LogCursor), CatchUpError> {
+    let (mut lines, mut texts) = (reader.forward(from), Vec::new());
+    while texts.len() < AT_ONCE
+        && let Some(raw) = lines.next().map_err(CatchUpError::Log)?
+        // The end of a log that is being written may be half a line.
+        && raw.whole
+    {
+        texts.push(raw.bytes.to_vec());
+        from = raw.end;
+    }
+    Ok((texts, from))
+}
+
+/// Returns the records up to one, as far as lines are records.
+pub(super) fn parse_lines(texts: &[Vec<u8>], last_seq: u64) -> Vec<Line<'_>> {
+    let lines = texts.iter().map_while(|text| Line::parse(text).ok());
+    lines.take_while(|line| line.seq <= last_seq).collect()
+}
+
 /// Makes one batch of some lines of the log; none if there is nothing in them.
-fn batch(owner: &Owner, db: &mut TaskDb, texts: &[Vec<u8>]) -> Result<Option<Batch>, DbError> {
-    let lines: Vec<Line<'_>> = texts.iter().map_while(|text| Line::parse(text).ok()).collect();
+fn batch(owner: &Owner, db: &mut TaskDb, texts: &[Vec<u8>], last_seq: u64) -> Result<Option<Batch>, DbError> {
+    let lines = parse_lines(texts, last_seq);
     let Some(last) = lines.last() else { return Ok(None) };
     let cursor = Cursor { seq: last.seq, h: hash(last), state: None };
     // What this version does not know is passed over, as by the fold.
