@@ -11,13 +11,14 @@ use rekindle_domain::event::CheckpointMode;
 use rekindle_service::upkeep::{CheckpointRetention, CollectionPolicy};
 use serde::Deserialize;
 
+use crate::budgets_config::BudgetsConfig;
 use crate::gc_config::GcConfig;
 use crate::persistence_config::PersistenceConfig;
 use crate::tasks_config::TasksConfig;
 use crate::waits_config::WaitsConfig;
 
 /// The settings. A key that is not known is of another version.
-#[derive(Debug, Default, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Default, PartialEq, Deserialize)]
 pub(crate) struct Config {
     /// The agent that is run when none is named.
     pub(crate) agent: Option<String>,
@@ -42,6 +43,9 @@ pub(crate) struct Config {
     /// How many tasks run at once, and where they are written for questions.
     #[serde(default)]
     pub(crate) tasks: TasksConfig,
+    /// The most that runs, sessions, tasks and days may use.
+    #[serde(default)]
+    pub(crate) budgets: BudgetsConfig,
     /// How long questions of agents wait.
     #[serde(default)]
     pub(crate) waits: WaitsConfig,

@@ -15,6 +15,7 @@ use rekindle_terminal::output::{
 use rekindle_terminal::sanitise;
 use serde_json::Value;
 
+use crate::budget_text;
 use crate::checkpoint_text;
 use crate::drift_text;
 use crate::payloads::Payloads;
@@ -161,7 +162,7 @@ fn style(kind: &str) -> Style {
         "message.user" => GOOD.bold(),
         "message.agent" => BOLD,
         "run.failed" | "run.interrupted" | "snapshot.failed" | "log.repaired" => BAD,
-        "run.waiting" | "run.cancel_requested" | "run.cancelled" | "run.drift" => WARN,
+        "run.waiting" | "run.cancel_requested" | "run.cancelled" | "run.drift" | "run.budget" => WARN,
         "run.checkpoint" => DIM,
         _ if kind.starts_with("run.") || kind.starts_with("session.") => COURSE,
         "message.thought" | "tool.call" | "tool.update" => PLAIN,
@@ -276,6 +277,7 @@ fn gist(event: &Event<'_>) -> String {
         }
         Event::RunCheckpoint(checkpoint) => checkpoint_text::gist(checkpoint),
         Event::RunDrift(found) => drift_text::sentences(&found.drift).join("; "),
+        Event::RunBudget(budget) => budget_text::sentence(&budget.notice),
         Event::TokenMinted(token) => token.resume_token_id.to_string(),
         Event::TokenConsumed(token) => format!("{} {}", token.resume_token_id, by(token.by.as_deref())),
         Event::TokenRevoked(token) => format!("{} {}", token.resume_token_id, token.reason),

@@ -9,6 +9,7 @@ use std::time::Duration;
 use rekindle_service::daemon::{DatabaseChoice, DatabaseSettings, TaskSettings};
 use serde::Deserialize;
 
+use crate::budgets_config::BudgetsConfig;
 use crate::persistence_config::length_of_time;
 
 /// The section as it is written; what it does not say is not limited, but for all tasks together.
@@ -73,8 +74,8 @@ impl TasksConfig {
         }
     }
 
-    /// Returns how tasks are scheduled.
-    pub(crate) fn settings(&self) -> TaskSettings {
+    /// Returns how tasks are scheduled, and what they may use.
+    pub(crate) fn settings(&self, budgets: &BudgetsConfig) -> TaskSettings {
         let numbers = |limits: &BTreeMap<String, NonZeroUsize>| {
             limits.iter().map(|(name, most)| (name.clone(), most.get())).collect()
         };
@@ -83,6 +84,7 @@ impl TasksConfig {
             agents: numbers(&self.agents),
             labels: numbers(&self.labels),
             stall_after: self.stall_after,
+            budgets: budgets.settings(),
             database: self.database(),
         }
     }
@@ -96,9 +98,9 @@ mod tests {
     fn limits_are_read_and_none_is_nothing() {
         let read = |text: &str| toml::from_str::<TasksConfig>(text);
         let config = read("limit = 4\n[agents]\nclaude = 2\n[labels]\nci = 1\n").expect("settings");
-        let settings = config.settings();
+        let settings = config.settings(&BudgetsConfig::default());
         assert_eq!((settings.limit, settings.agents["claude"], settings.labels["ci"]), (Some(4), 2, 1));
-        assert_eq!(read("").expect("settings").settings(), TaskSettings::default());
+        assert_eq!(read("").expect("settings").settings(&BudgetsConfig::default()), TaskSettings::default());
         let elsewhere = read("url = \"postgres://me:secret@db/tasks\"").expect("settings");
         let address = "postgres://me:secret@db/tasks".to_owned();
         assert_eq!(
@@ -108,7 +110,9 @@ mod tests {
         let trusting = read(&format!("url = \"{address}\"\nca_file = \"/etc/ca.pem\"")).expect("settings");
         let ca_file = Some("/etc/ca.pem".into());
         assert_eq!(trusting.database().choice, DatabaseChoice::Postgres { address, ca_file });
-        assert!(!format!("{elsewhere:?} {:?}", elsewhere.settings()).contains("secret"));
+        assert!(
+            !format!("{elsewhere:?} {:?}", elsewhere.settings(&BudgetsConfig::default())).contains("secret")
+        );
         let moved = read("path = \"/data/tasks.db\"\nkeep = \"30d\"").expect("settings").database();
         let month = Duration::from_secs(30 * 24 * 60 * 60);
         assert_eq!((moved.keep_tasks, moved.keep_history), (month, DatabaseSettings::default().keep_history));

@@ -4,6 +4,7 @@
 
 pub mod access;
 pub mod blob_id;
+pub mod budget;
 pub mod bundle;
 pub mod chain;
 pub mod checkpoint;

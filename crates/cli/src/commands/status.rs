@@ -15,6 +15,7 @@ use serde_json::json;
 use serde_json::value::{RawValue, to_raw_value};
 
 use super::{Context, Unheard};
+use crate::budget_text;
 use crate::checkpoint_text::files_text;
 use crate::drift_text;
 use crate::evidence_text;
@@ -137,6 +138,8 @@ fn rows(session: &SessionView, tail: Option<String>, unheard: Option<Unheard>, n
         rows.push(("daemon", format!("{}{kept}", unheard.daemon_text())));
     }
     rows.extend(session.run.as_ref().and_then(files_text).map(|files| ("files", files)));
+    let budget = session.run.as_ref().and_then(|run| run.budget.as_ref());
+    rows.extend(budget.map(|notice| ("budget", budget_text::sentence(notice))));
     let drift = session.run.as_ref().and_then(|run| run.drift.as_ref());
     for (index, said) in drift.map(drift_text::sentences).unwrap_or_default().into_iter().enumerate() {
         rows.push((if index == 0 { "drift" } else { "" }, said));

@@ -17,7 +17,10 @@ use super::Context;
 /// How long a daemon may take to leave; one that ends its agents gives them their time first.
 const LEAVES: Duration = Duration::from_secs(60);
 
-/// How often it is looked whether one elsewhere has left.
+/// How long holders have that were asked to end.
+const HOLDERS_END: Duration = Duration::from_secs(5);
+
+/// How often it is looked whether somebody has left.
 const LOOK: Duration = Duration::from_millis(50);
 
 /// Stop the daemon; agents work on
@@ -189,13 +192,20 @@ pub(super) fn living_holders(context: &Context) -> Vec<(String, Option<i32>)> {
     alive.collect()
 }
 
-/// Looks whether every agent has ended.
+/// Looks whether every agent has ended. A holder has its lock for a moment longer than its agent lives.
 fn ensure_no_agents(context: &Context) -> Result<(), Failure> {
-    let pids: Vec<String> =
-        living_holders(context).iter().filter_map(|(_, pid)| Some((*pid)?.to_string())).collect();
-    if pids.is_empty() {
-        return Ok(());
-    }
+    let deadline = Instant::now() + HOLDERS_END;
+    let pids = loop {
+        let pids: Vec<String> =
+            living_holders(context).iter().filter_map(|(_, pid)| Some((*pid)?.to_string())).collect();
+        if pids.is_empty() {
+            return Ok(());
+        }
+        if Instant::now() >= deadline {
+            break pids;
+        }
+        std::thread::sleep(LOOK);
+    };
     let error = anyhow::anyhow!(
         "the daemon has left, but these holders and their agents are still there: {}",
         pids.join(", ")

@@ -75,7 +75,7 @@ pub(crate) fn run(
     let persistence = config.as_ref().map(|config| config.persistence.policy()).unwrap_or_default();
     let waits = config.as_ref().map(|config| config.waits.settings()).unwrap_or_default();
     let env_files = config.as_ref().map(Config::env_files).unwrap_or_default();
-    let tasks = config.as_ref().map(|config| config.tasks.settings()).unwrap_or_default();
+    let tasks = config.as_ref().map(|config| config.tasks.settings(&config.budgets)).unwrap_or_default();
     // Whoever cannot read how long something is to be kept lets nothing go.
     let collection = config.as_ref().ok().and_then(Config::collection);
     // One that died, or is to make way, has left behind what it was told.

@@ -5,6 +5,7 @@ mod agents_here;
 mod any_command;
 mod api;
 mod beyond;
+mod budgets;
 mod bundles;
 mod changes;
 mod checkpoints;

@@ -4,6 +4,7 @@
 //! know is kept as [`Event::Unknown`] and survives: a newer version wrote it.
 
 mod agent;
+mod budget;
 mod checkpoint;
 mod drift;
 pub(crate) mod legacy;
@@ -20,6 +21,7 @@ pub use agent::{
     AgentExited, AgentLaunching, AgentNotice, AgentReady, AgentStarted, InputKind, InputQueued, ModeUpdated,
     PlanUpdated, ProcessIdentity, ToolCall, ToolUpdate, Usage, UsageUpdated,
 };
+pub use budget::{Budget, BudgetNotice, BudgetPart, BudgetScope, RunBudget};
 pub use checkpoint::{
     ChangedFile, ChangedFiles, CheckpointAt, CheckpointHow, DirectoryIdentity, FileChange, FilesTouched,
     GitState, NotTaken, NotTakenReason, RunCheckpoint, SkippedPath, SkippedPaths, TouchedFile,
@@ -38,7 +40,7 @@ pub use session::{
     SessionUpdated,
 };
 pub use task::{
-    Budget, DEFAULT_ATTEMPTS, Dependency, DependencyCondition, EndedTask, TaskCancelRequested, TaskChanged,
+    DEFAULT_ATTEMPTS, Dependency, DependencyCondition, EndedTask, TaskCancelRequested, TaskChanged,
     TaskClaimed, TaskCreated, TaskEnded, TaskKind, TaskRequeued, TaskResumed, TaskRetried, TaskSpec,
     TaskStatus, TaskWaiting,
 };
@@ -220,6 +222,7 @@ kinds! {
     RunInterrupted(RunInterrupted<'a>) = "run.interrupted", State, Disk;
     RunCheckpoint(RunCheckpoint) = "run.checkpoint", State, Process;
     RunDrift(RunDrift) = "run.drift", State, Disk;
+    RunBudget(RunBudget) = "run.budget", State, Disk;
     TokenMinted(TokenMinted<'a>) = "token.minted", Token, Disk;
     TokenConsumed(TokenConsumed<'a>) = "token.consumed", Token, Disk;
     TokenRevoked(TokenRevoked<'a>) = "token.revoked", Token, Disk;

@@ -7,11 +7,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::session::is_false;
-use super::{Options, Provider, Raw};
+use super::{Budget, Options, Provider, Raw};
 use crate::id::{RunId, SessionId, TaskId};
 use crate::string_enum::string_enums;
 use crate::time::Timestamp;
-use crate::whole_number::whole;
 
 string_enums! {
     /// What a task is.
@@ -69,28 +68,6 @@ pub struct Dependency {
     /// What is wanted of it.
     #[serde(default)]
     pub condition: DependencyCondition,
-}
-
-/// The most that a task may use; what is not named is not limited.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, Default, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct Budget {
-    /// Tokens, read and written.
-    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "whole")]
-    #[schemars(with = "Option<u64>")]
-    pub tokens: Option<u64>,
-    /// Money, in the agent's currency.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(range(min = 0.0))]
-    pub cost: Option<f64>,
-    /// Seconds in which its runs went on.
-    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "whole")]
-    #[schemars(with = "Option<u64>")]
-    pub wall_s: Option<u64>,
-    /// Turns.
-    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "whole")]
-    #[schemars(with = "Option<u64>")]
-    pub turns: Option<u64>,
 }
 
 /// A task as it was asked for.
@@ -341,6 +318,9 @@ pub struct EndedTask {
     /// The session of the last one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session_id: Option<SessionId>,
+    /// The sessions of those before it, if they had others.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub earlier_sessions: Vec<SessionId>,
     /// The run of the last one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run_id: Option<RunId>,

@@ -6,7 +6,7 @@ use super::*;
 const NAMES: &str = "session.created session.updated session.closed session.deleted session.files_restoring session.files_restored \
     message.user message.agent message.thought tool.call tool.update plan.updated usage.updated mode.updated agent.notice input.queued \
     agent.launching agent.started agent.ready agent.exited run.started run.cancel_requested run.waiting \
-    run.resumed run.adopted run.completed run.failed run.cancelled run.interrupted run.checkpoint run.drift \
+    run.resumed run.adopted run.completed run.failed run.cancelled run.interrupted run.checkpoint run.drift run.budget \
     token.minted token.consumed \
     token.revoked token.expired session.restored snapshot.created snapshot.failed snapshot.restored \
     log.repaired status.derived \

@@ -124,6 +124,7 @@ impl SessionState {
                 }
                 run.drift = Some(Box::new(found.drift.brief()));
             }
+            Event::RunBudget(budget) => self.running(budget.run_id)?.budget = Some(budget.notice),
             Event::AgentLaunching(launching) => {
                 // The conversation may go on in the next process: what was learnt of it stays.
                 let previous = self.agent.take();
@@ -233,7 +234,7 @@ impl SessionState {
         }
         self.recovery.last_boot_seen = Some(started.boot_id);
         self.recovery.interruption = None;
-        self.usage.begin_run();
+        self.usage.begin_run(started.continues.is_some() || self.continues_task(started));
         self.owed_end = self.run.as_ref().and_then(Run::owed_end).or(self.owed_end);
         self.run = Some(Run {
             run_id: started.run_id,
@@ -254,6 +255,7 @@ impl SessionState {
             drift: None,
             tool_calls: 0,
             plan: None,
+            budget: None,
             tools: Vec::new(),
         });
         Ok(())
@@ -326,14 +328,22 @@ impl SessionState {
         Ok(())
     }
 
+    /// Tells whether a run is the next attempt at the task of the run before it.
+    fn continues_task(&self, started: &RunStarted<'_>) -> bool {
+        let before = self.run.as_ref().and_then(|run| run.task_id);
+        before.is_some() && before == started.task_id
+    }
+
     fn end_run(&mut self, id: RunId, ts: Timestamp, end: End) -> Result<(), String> {
         let run = self.running(id)?;
+        let took_ms = ts.millis_since(run.started_at);
         run.end = Some(end);
         run.ended_at = Some(ts);
         if !matches!(end, End::Interrupted { .. }) {
             run.waits.clear();
         }
         run.tools.clear();
+        self.usage.end_run(took_ms);
         Ok(())
     }
 

@@ -113,6 +113,7 @@ impl SessionState {
             task_id: None,
             tool_calls: 0,
             plan: None,
+            budget: None,
             tools: Vec::new(),
         });
         Some(run_id)

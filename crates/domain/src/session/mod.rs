@@ -27,6 +27,7 @@ pub use restored_files::RestoredFiles;
 pub use run::{End, Run, Wait};
 pub use usage::{Context, SessionUsage, UsageShown};
 
+use crate::budget::Used;
 use crate::chain::ChainHash;
 pub use crate::chain::Position;
 pub use crate::event::IllegalTransition;
@@ -35,7 +36,7 @@ use crate::event::{
 };
 use crate::id::{BootId, HolderId, MessageId, RunId, SessionId, WaitId};
 use crate::line::Source;
-use crate::time::Timestamp;
+use crate::time::{Now, Timestamp};
 
 /// The version of the snapshot format this code writes.
 pub const SNAPSHOT_VERSION: u32 = 1;
@@ -322,6 +323,16 @@ impl SessionState {
     /// Returns the run that has not ended, if there is one.
     pub fn open_run(&self) -> Option<&Run> {
         self.run.as_ref().filter(|run| run.end.is_none())
+    }
+
+    /// Returns what all its runs have used.
+    pub fn used(&self, now: &Now) -> Used {
+        self.usage.used(self.open_run().map_or(0, |run| now.millis_since(run.started_at)))
+    }
+
+    /// Returns what its latest run has used, with all attempts at it.
+    pub fn used_by_run(&self, now: &Now) -> Used {
+        self.used(now).since(&self.usage.used_before_run())
     }
 
     /// Tells whether someone outside may still have to answer: an open wait, or one made void by the end

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::{Checkpoints, OwedEnd, PlanProgress};
-use crate::event::{CancelReason, Drift, InterruptReason, UncertainTool, WaitKind};
+use crate::event::{BudgetNotice, CancelReason, Drift, InterruptReason, UncertainTool, WaitKind};
 use crate::id::{BootId, MessageId, RunId, TaskId, TokenId, WaitId};
 use crate::time::Timestamp;
 
@@ -57,6 +57,9 @@ pub struct Run {
     /// How much of its agent's plan is done, if it has one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub plan: Option<PlanProgress>,
+    /// A budget that it has used up, or nearly so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub budget: Option<BudgetNotice>,
     /// Tool calls announced and not ended.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tools: Vec<UncertainTool>,

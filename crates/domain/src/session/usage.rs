@@ -6,6 +6,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::budget::Used;
 use crate::event::Raw;
 
 /// What a session has used, as a snapshot keeps it.
@@ -30,6 +31,15 @@ pub struct SessionUsage {
     /// The tokens of the latest run that are in the totals.
     #[serde(skip_serializing_if = "Tokens::is_none")]
     run: Tokens,
+    /// Runs that were begun.
+    #[serde(skip_serializing_if = "is_none_counted")]
+    turns: u64,
+    /// Milliseconds in which those went on that have ended.
+    #[serde(skip_serializing_if = "is_none_counted")]
+    ran_ms: u64,
+    /// What was used when the latest run began, with all attempts at it.
+    #[serde(skip_serializing_if = "Used::is_nothing")]
+    before_run: Used,
 }
 
 /// How full an agent's context is.
@@ -76,9 +86,35 @@ impl SessionUsage {
         UsageShown { input_tokens, output_tokens, cost, context }
     }
 
-    /// A run begins: what is told of tokens from now on is its own.
-    pub(super) fn begin_run(&mut self) {
+    /// A run begins: what is told of tokens from now on is its own. One that continues another shares its budget.
+    pub(super) fn begin_run(&mut self, continues: bool) {
         self.run = Tokens::default();
+        if !continues {
+            self.before_run = self.used(0);
+        }
+        self.turns += 1;
+    }
+
+    /// A run has ended, after so many milliseconds.
+    pub(super) fn end_run(&mut self, took_ms: u64) {
+        self.ran_ms = self.ran_ms.saturating_add(took_ms);
+    }
+
+    /// Returns what was used in all runs, the latest of which goes on for so many milliseconds, or has ended.
+    pub(super) fn used(&self, running_ms: u64) -> Used {
+        let tokens = self.input_tokens.saturating_add(self.output_tokens);
+        Used {
+            // An agent that tells none has not used none.
+            tokens: Some(tokens).filter(|tokens| *tokens > 0),
+            cost: self.cost,
+            wall_ms: self.ran_ms.saturating_add(running_ms),
+            turns: self.turns,
+        }
+    }
+
+    /// Returns the part of what was used that the runs before the latest had.
+    pub(super) fn used_before_run(&self) -> Used {
+        self.before_run
     }
 
     /// An agent has a session: the one that is going on, in another process, or another one.
@@ -119,6 +155,11 @@ impl SessionUsage {
             self.context = Some(context);
         }
     }
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "the signature serde asks for")]
+fn is_none_counted(count: &u64) -> bool {
+    *count == 0
 }
 
 fn is_zero(cost: &f64) -> bool {

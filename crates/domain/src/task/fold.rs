@@ -104,6 +104,7 @@ fn empty_task(id: TaskId, spec: Arc<crate::event::TaskSpec>, created_at: Timesta
         transitions: 0,
         last_end: None,
         session_id: None,
+        earlier_sessions: Vec::new(),
         run_id: None,
         fresh: false,
         priority: spec.priority,
@@ -128,6 +129,7 @@ fn brought_back(id: TaskId, ended: &EndedTask, ts: Timestamp) -> Task {
         last_end: ended.reason.clone(),
         earlier_ms: ended.earlier_ms,
         session_id: ended.session_id,
+        earlier_sessions: ended.earlier_sessions.clone(),
         run_id: ended.run_id,
         priority: ended.priority.unwrap_or(spec.priority),
         not_before: None,
@@ -141,6 +143,7 @@ fn changed(known: &Task, ts: Timestamp, event: &Event<'_>) -> Task {
     let mut task = known.clone();
     match event {
         Event::TaskClaimed(claimed) => {
+            task.earlier_sessions.extend(task.session_id.filter(|before| *before != claimed.session_id));
             (task.session_id, task.run_id) = (Some(claimed.session_id), Some(claimed.run_id));
             (task.fresh, task.started_at) = (false, Some(ts));
             task.reason = claimed.reason.as_deref().map(str::to_owned);

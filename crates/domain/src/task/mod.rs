@@ -1,6 +1,5 @@
 //! Tasks: units of requested work that wait for their turn and become runs.
 
-pub mod budget;
 pub mod compose;
 pub mod dependencies;
 mod directory_conflicts;

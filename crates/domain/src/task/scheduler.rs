@@ -77,6 +77,8 @@ pub struct Limits {
     pub agents: BTreeMap<String, usize>,
     /// With one label.
     pub labels: BTreeMap<String, usize>,
+    /// None before this time: the budget of the day is used up.
+    pub none_before: Option<Timestamp>,
 }
 
 /// What came of a look at the pending tasks.
@@ -123,6 +125,8 @@ pub enum Why<'a> {
     Label(&'a str),
     /// Somebody works in its directory, above it or below it.
     Directory(By),
+    /// The budget of the day is used up, until then.
+    DayBudget(Timestamp),
 }
 
 /// Who works in a directory.
@@ -150,13 +154,15 @@ pub fn decide<'a>(
             (task.hold, task.eligible_at) = (None, task.eligible_at.max(until));
         }
     }
+    let none_before = limits.none_before.filter(|until| *until > now);
+    let day = none_before.map(Why::DayBudget);
     decision.wait.reserve(pending.len());
     for task in by_rank(&pending, now) {
         if let Some(failed) = failed(task, now) {
             decision.fail.push((task.id, failed));
             continue;
         }
-        match task.hold.map(Why::Held).or_else(|| load.in_the_way(&task.work)) {
+        match task.hold.map(Why::Held).or(day).or_else(|| load.in_the_way(&task.work)) {
             None => {
                 load.add(&task.work, By::Task(task.id));
                 decision.begin.push(task.id);
@@ -164,7 +170,7 @@ pub fn decide<'a>(
             Some(why) => {
                 let until = match task.hold {
                     Some(Hold::Until(until)) => Some(until),
-                    _ => None,
+                    _ => none_before,
                 };
                 decision.look_again = [decision.look_again, until, task.deadline].into_iter().flatten().min();
                 decision.wait.push(Waiting { id: task.id, why });

@@ -41,6 +41,9 @@ pub struct Task {
     /// The session of the latest attempt.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session_id: Option<SessionId>,
+    /// The sessions of attempts before that.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub earlier_sessions: Vec<SessionId>,
     /// Its run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run_id: Option<RunId>,
@@ -117,6 +120,7 @@ impl Task {
             reason,
             attempt: self.attempt,
             session_id: self.session_id,
+            earlier_sessions: self.earlier_sessions.clone(),
             run_id: self.run_id,
             priority: (self.priority != self.spec.priority).then_some(self.priority),
             earlier_ms: self.wall_ms_at(self.updated_at),

@@ -531,7 +531,7 @@ pub(super) fn session() -> Value {
             "ended_at": null, "attempt": 1, "detail": null, "resumable": false, "uncertain": null,
             "checkpoints": {"start": {"snapshot": "snap-000000000000", "tree": "0".repeat(64), "how": "live", "not_taken": null}, "end": null},
             "files_touched": null,
-            "drift": null,
+            "drift": null, "budget": null,
         },
         "wait": wait(), "waits": [wait()], "queued": 0, "held": null,
         "usage": {"input_tokens": 0, "output_tokens": 0, "cost": null}, "cursor": "…", "closed": false,

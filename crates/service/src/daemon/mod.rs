@@ -57,8 +57,8 @@ use crate::show::log::{self, LogPage};
 use crate::show::{SessionEntry, Views, find_run_checkpoints, run_diff};
 use crate::snapshots::Snapshots;
 pub use crate::task_rows::{DatabaseChoice, DatabaseSettings};
-pub use crate::tasks::TaskSettings;
 use crate::tasks::Tasks;
+pub use crate::tasks::{BudgetSettings, TaskSettings};
 use crate::upkeep::CollectionPolicy;
 use crate::workspaces::Workspaces;
 

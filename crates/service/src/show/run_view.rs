@@ -56,6 +56,7 @@ pub fn run_view(session: &SessionState, detail: Option<String>) -> Option<RunVie
         checkpoints,
         files_touched,
         drift: run.drift.as_deref().cloned(),
+        budget: run.budget,
     })
 }
 

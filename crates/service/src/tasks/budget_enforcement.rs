@@ -1,65 +1,269 @@
-//! Budgets of tasks held to: a task that has used what it may use is ended, and one that has nearly done so says it.
+//! Budgets held to: a run that has used what it, its session, its task or everything on one day may use is cancelled, and one that has
+//! nearly done so says it.
 
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use rekindle_domain::event::{TaskChanged, TaskStatus};
-use rekindle_domain::task::budget::{BudgetState, Used, budget_state};
+use jiff::tz::TimeZone;
+use rekindle_domain::budget::{BudgetState, Spent, Used, budget_state, worst_state};
+use rekindle_domain::event::{
+    Budget, BudgetNotice, BudgetScope, CancelReason, RunBudget, TaskChanged, TaskStatus,
+};
+use rekindle_domain::id::SessionId;
+use rekindle_domain::session::{Run, SessionState};
 use rekindle_domain::task::compose::{BUDGET_REASON, actor};
 use rekindle_domain::task::{Task, TasksState};
-use rekindle_domain::time::Now;
+use rekindle_domain::time::{Now, Timestamp};
+use rekindle_wire::code::Code;
 
 use super::Tasks;
+use super::day_budget::DayUse;
+use crate::commands::cancel_run::cancel;
 use crate::error::Result;
+use crate::show::SessionEntry;
+use crate::test_knobs::crash_point;
 
-impl Tasks {
-    /// Ends a task that has used what it may use, and notes it of one that has nearly done so.
-    pub(super) fn hold_to_budget(&self, task: &Task, now: &Now) -> Result<()> {
-        let Some(budget) = &task.spec.budget else { return Ok(()) };
-        match budget_state(budget, &self.used(task, now)) {
-            BudgetState::Within => Ok(()),
-            BudgetState::Exceeded(what) => {
-                self.end(task, actor::BUDGET, &format!("{BUDGET_REASON}{what}"), TaskStatus::Failed)
-            }
-            BudgetState::Nearly(_)
-                if task.reason.as_deref().is_some_and(|why| why.starts_with(BUDGET_REASON)) =>
-            {
-                Ok(())
-            }
-            BudgetState::Nearly(what) => {
-                let reason = Some(format!("{BUDGET_REASON}most of its {what} is used").into());
-                let noted =
-                    TaskChanged { task_id: task.id, actor: actor::BUDGET.into(), priority: None, reason };
-                self.append(vec![noted.into()])
-            }
-        }
+/// The budgets of everything in a home, as the daemon is configured.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct BudgetSettings {
+    /// Of each run, with all attempts at it.
+    pub run: Option<Budget>,
+    /// Of each session.
+    pub session: Option<Budget>,
+    /// Of each task that brings none.
+    pub task: Option<Budget>,
+    /// Of everything on one day.
+    pub day: Option<Budget>,
+}
+
+impl BudgetSettings {
+    /// Tells whether runs have a budget that are no tasks.
+    pub(super) fn concern_runs(&self) -> bool {
+        self.of_runs().next().is_some()
     }
 
-    /// Returns what a task has used so far.
-    fn used(&self, task: &Task, now: &Now) -> Used {
-        let current = task.session_id.and_then(|session| {
-            self.store.at_hand(session).or_else(|| self.store.open_session(session).ok())
-        });
-        let usage = current.map(|current| current.state.usage.shown());
-        let tokens = usage.as_ref().map(|usage| usage.input_tokens.saturating_add(usage.output_tokens));
-        Used {
-            // An agent that tells none has not used none.
-            tokens: tokens.filter(|tokens| *tokens > 0),
-            cost: usage.and_then(|usage| usage.cost),
-            wall_s: task.wall_ms(now) / 1000,
-            turns: task.attempt.into(),
-        }
+    fn of_runs(&self) -> impl Iterator<Item = &Budget> {
+        [&self.run, &self.session, &self.day].into_iter().flatten()
     }
 }
 
-/// Returns how long it is until the time of a task that runs is used up.
-pub(super) fn next_budget_end(state: &TasksState, now: &Now) -> Option<Duration> {
-    let running = state.iter().filter(|task| task.status != TaskStatus::Pending && task.cancel.is_none());
-    let left = running.filter_map(|task| {
-        let most = task.spec.budget.as_ref()?.wall_s?.saturating_mul(1000);
-        // Once it is nearly used up, and once it is.
-        let used = task.wall_ms(now);
-        let next = [most / 10 * 8, most].into_iter().find(|at| *at > used)?;
-        Some(Duration::from_millis((next - used).max(1)))
-    });
-    left.min()
+/// What was used on the day that it is, once anybody asked.
+#[derive(Debug, Default)]
+pub(super) struct Today(Mutex<Option<DayUse>>);
+
+impl Tasks {
+    /// Holds what goes on in all sessions to its budgets.
+    pub(super) fn hold_all_to_budgets(&self, state: &TasksState, now: &Now) {
+        if self.has_budgets(state) {
+            for entry in self.open_runs() {
+                self.hold_to_budgets(state, &entry.state, now);
+            }
+        }
+    }
+
+    /// Tells whether anything has a budget.
+    fn has_budgets(&self, state: &TasksState) -> bool {
+        self.budgets != BudgetSettings::default() || state.iter().any(|task| task.spec.budget.is_some())
+    }
+
+    /// Holds what goes on in a session to its budgets.
+    pub(super) fn hold_session_to_budgets(&self, state: &TasksState, session: SessionId) {
+        if !self.has_budgets(state) {
+            return;
+        }
+        let entry = self.views.directory.get(self.views.store(), session);
+        if let Some(entry) = entry.filter(|entry| !entry.state.deleted) {
+            self.hold_to_budgets(state, &entry.state, &self.views.workers.records.time());
+        }
+    }
+
+    fn hold_to_budgets(&self, state: &TasksState, session: &SessionState, now: &Now) {
+        let of_day = self.used_today(Some(session), now);
+        let Some(run) = session.open_run().filter(|run| run.cancel.is_none()) else { return };
+        let task = run.task_id.and_then(|id| state.get(id)).map(|task| &**task);
+        let of_task = task
+            .and_then(|task| Some((task.spec.budget.or(self.budgets.task)?, self.used_by_task(task, now))));
+        let states = [
+            (BudgetScope::Task, of_task),
+            (BudgetScope::Run, self.budgets.run.map(|budget| (budget, session.used_by_run(now)))),
+            (BudgetScope::Session, self.budgets.session.map(|budget| (budget, session.used(now)))),
+            (BudgetScope::Day, self.budgets.day.zip(of_day.map(|(used, _)| used))),
+        ];
+        let states = states.into_iter().filter_map(|(scope, part)| Some((scope, part?)));
+        let worst = worst_state(states.map(|(scope, (budget, used))| (scope, budget_state(&budget, &used))));
+        let held = match worst {
+            None | Some((_, BudgetState::Within)) => Ok(()),
+            Some((scope, BudgetState::Nearly(spent))) => {
+                self.note_budget(session.id, run, task, (scope, spent))
+            }
+            Some((scope, BudgetState::Exceeded(spent))) => {
+                self.end_by_budget(session.id, run, task, (scope, spent))
+            }
+        };
+        if let Err(error) = held {
+            tracing::warn!(session = %session.id, "it is not held to its budget yet: {}", error.text());
+        }
+    }
+
+    /// Notes that most of a budget is used, once for each run.
+    fn note_budget(
+        &self,
+        session: SessionId,
+        run: &Run,
+        task: Option<&Task>,
+        (scope, spent): (BudgetScope, Spent),
+    ) -> Result<()> {
+        if run.budget.is_some() {
+            return Ok(());
+        }
+        self.record_budget(session, run, (scope, spent), false)?;
+        let Some(task) = task.filter(|task| task.cancel.is_none()) else { return Ok(()) };
+        let reason = format!("{BUDGET_REASON}most of {} is used", part_of(scope, spent));
+        let noted = TaskChanged {
+            task_id: task.id,
+            actor: actor::BUDGET.into(),
+            priority: None,
+            reason: Some(reason.into()),
+        };
+        self.append(vec![noted.into()])
+    }
+
+    /// Cancels a run that has used up a budget, and says before which one.
+    fn end_by_budget(
+        &self,
+        session: SessionId,
+        run: &Run,
+        task: Option<&Task>,
+        (scope, spent): (BudgetScope, Spent),
+    ) -> Result<()> {
+        if !run.budget.is_some_and(|noted| noted.exceeded) {
+            self.record_budget(session, run, (scope, spent), true)?;
+        }
+        crash_point("budget.noted");
+        if let Some(task) = task {
+            let what = match scope {
+                BudgetScope::Task => spent.part.name().to_owned(),
+                scope => format!("{} of the {}", spent.part.name(), scope.as_str()),
+            };
+            return match task.cancel {
+                None => self.end(task, actor::BUDGET, &format!("{BUDGET_REASON}{what}"), TaskStatus::Failed),
+                Some(_) => Ok(()),
+            };
+        }
+        match cancel(&self.views.workers, session, CancelReason::Budget, actor::BUDGET) {
+            // It has just ended by itself.
+            Err(error) if error.code == Code::NothingRunning => Ok(()),
+            outcome => outcome.map(drop),
+        }
+    }
+
+    fn record_budget(
+        &self,
+        session: SessionId,
+        run: &Run,
+        (scope, spent): (BudgetScope, Spent),
+        exceeded: bool,
+    ) -> Result<()> {
+        let Spent { part, used, limit } = spent;
+        let notice = BudgetNotice { scope, part, used, limit, exceeded };
+        let record = RunBudget { run_id: run.run_id, notice };
+        self.views.workers.records.append(session, vec![record.into()]).map(drop)
+    }
+
+    /// Returns what a task has used so far, in all its sessions.
+    fn used_by_task(&self, task: &Task, now: &Now) -> Used {
+        let sessions = task.earlier_sessions.iter().copied().chain(task.session_id);
+        let current = |session| self.store.at_hand(session).or_else(|| self.store.open_session(session).ok());
+        let used = sessions.filter_map(current).map(|current| current.state.used(now));
+        let sum = used.fold(Used::default(), |sum, used| sum.plus(&used));
+        Used { wall_ms: task.wall_ms(now), turns: task.attempt.into(), ..sum }
+    }
+
+    /// Returns what was used today and when today ends, if the day has a budget; takes in how a session stands.
+    fn used_today(&self, session: Option<&SessionState>, now: &Now) -> Option<(Used, Timestamp)> {
+        self.budgets.day?;
+        let mut today = self.today.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if today.as_ref().is_none_or(|day| !day.has(now.wall)) {
+            let mut day = DayUse::new(now.wall, &TimeZone::system());
+            let concerned = |entry: &SessionEntry| day.concerns(&entry.state);
+            for entry in self.views.directory.find_all(self.views.store(), concerned) {
+                day.add(&self.store, &entry.state, now);
+            }
+            *today = Some(day);
+        }
+        let day = today.as_mut()?;
+        for open in day.open() {
+            if let Some(current) = self.store.at_hand(open) {
+                day.add(&self.store, &current.state, now);
+            }
+        }
+        if let Some(state) = session {
+            day.add(&self.store, state, now);
+        }
+        Some((day.used(), day.end))
+    }
+
+    /// Returns when tasks may begin again, if the budget of the day is used up.
+    pub(super) fn none_before(&self, now: &Now) -> Option<Timestamp> {
+        let (used, end) = self.used_today(None, now)?;
+        let is_left = match budget_state(&self.budgets.day?, &used) {
+            // The last turn is used, and one more would be too many.
+            BudgetState::Within | BudgetState::Nearly(_) => {
+                self.budgets.day?.turns.is_none_or(|most| used.turns < most)
+            }
+            BudgetState::Exceeded(_) => false,
+        };
+        (!is_left).then_some(end)
+    }
+
+    /// Returns how long it is until the time is used up that runs may take which are no tasks.
+    pub(super) fn next_run_end(&self) -> Option<Duration> {
+        if !self.budgets.of_runs().any(|budget| budget.wall_s.is_some()) {
+            return None;
+        }
+        self.next_budget_end(&self.state().ok()?, &self.views.workers.records.time())
+    }
+
+    /// Returns how long it is until the time of something that runs is used up, or nearly so.
+    pub(super) fn next_budget_end(&self, state: &TasksState, now: &Now) -> Option<Duration> {
+        let left = |most: Option<u64>, used: u64, at_once: u64| {
+            let most = most?.saturating_mul(1000);
+            // Once it is nearly used up, and once it is.
+            let next = [most / 10 * 8, most].into_iter().find(|at| *at > used)?;
+            Some(Duration::from_millis(((next - used) / at_once.max(1)).max(1)))
+        };
+        let running = state.iter().filter(|task| task.status != TaskStatus::Pending && task.cancel.is_none());
+        let of_tasks = running.filter_map(|task| {
+            let budget = task.spec.budget.or(self.budgets.task)?;
+            left(budget.wall_s, task.wall_ms(now), 1)
+        });
+        let of_runs = self.budgets.of_runs().any(|budget| budget.wall_s.is_some()).then(|| {
+            let open = self.open_runs();
+            let wall = |budget: Option<Budget>| budget.and_then(|budget| budget.wall_s);
+            let of_run = |entry: &SessionEntry| {
+                let state = &entry.state;
+                let run = left(wall(self.budgets.run), state.used_by_run(now).wall_ms, 1);
+                run.into_iter().chain(left(wall(self.budgets.session), state.used(now).wall_ms, 1)).min()
+            };
+            let of_day = self.used_today(None, now).filter(|_| !open.is_empty());
+            let of_day =
+                of_day.and_then(|(used, _)| left(wall(self.budgets.day), used.wall_ms, open.len() as u64));
+            open.iter().filter_map(of_run).chain(of_day).min()
+        });
+        of_tasks.chain(of_runs.flatten()).min()
+    }
+
+    /// Returns the sessions in which a run goes on that nobody has cancelled.
+    fn open_runs(&self) -> Vec<SessionEntry> {
+        let is_open = |entry: &SessionEntry| entry.state.open_run().is_some_and(|run| run.cancel.is_none());
+        self.views.directory.find_all(self.views.store(), is_open)
+    }
+}
+
+/// Says which part of which budget it is.
+fn part_of(scope: BudgetScope, spent: Spent) -> String {
+    match scope {
+        BudgetScope::Task => format!("its {}", spent.part.name()),
+        scope => format!("the {} of the {}", spent.part.name(), scope.as_str()),
+    }
 }

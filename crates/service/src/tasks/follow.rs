@@ -14,10 +14,14 @@ use crate::show::SessionEntry;
 impl Tasks {
     /// Looks at a session, and records what it says of its task.
     pub(super) fn follow(&self, session: SessionId) {
-        let followed = self.state().and_then(|state| self.try_follow(&state, session));
-        if let Err(error) = followed {
+        let state = match self.state() {
+            Ok(state) => state,
+            Err(error) => return tracing::warn!("no task follows its session {session}: {}", error.text()),
+        };
+        if let Err(error) = self.try_follow(&state, session) {
             tracing::warn!("a task does not follow its session {session}: {}", error.text());
         }
+        self.hold_session_to_budgets(&state, session);
     }
 
     fn try_follow(&self, state: &TasksState, session: SessionId) -> Result<()> {
@@ -36,7 +40,6 @@ impl Tasks {
         };
         match mapped.and_then(|mapped| compose::follow_session(task, &mapped)) {
             Some(record) => self.append(vec![record]),
-            None if task.cancel.is_none() => self.hold_to_budget(task, &self.views.workers.records.time()),
             None => Ok(()),
         }
     }

@@ -5,6 +5,7 @@ mod begin;
 mod budget_enforcement;
 mod canonical_paths;
 mod create;
+mod day_budget;
 mod follow;
 mod list;
 mod recovery;
@@ -28,6 +29,8 @@ use rekindle_store::commit::Append;
 use rekindle_store::{AppendError, Store};
 use rekindle_wire::code::Code;
 
+pub use self::budget_enforcement::BudgetSettings;
+use self::budget_enforcement::Today;
 use self::canonical_paths::CanonicalPaths;
 pub(crate) use self::wake::Wake;
 use crate::drive::environment::Env;
@@ -39,7 +42,7 @@ use crate::task_history::{TaskHistory, read_history};
 use crate::task_rows::DatabaseSettings;
 
 /// How tasks are scheduled, as the daemon is configured.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Default)]
 pub struct TaskSettings {
     /// Tasks that may run at once; as many as there are processors without it, and two at least.
     pub limit: Option<usize>,
@@ -49,6 +52,8 @@ pub struct TaskSettings {
     pub labels: BTreeMap<String, usize>,
     /// After how long a task is shown as stalled whose agent says nothing; as usual without it.
     pub stall_after: Option<Duration>,
+    /// The most that runs, sessions, tasks and days may use.
+    pub budgets: BudgetSettings,
     /// Which database they are written to, for questions.
     pub database: DatabaseSettings,
 }
@@ -64,6 +69,7 @@ impl TaskSettings {
             total: self.limit.unwrap_or(processors.max(2)),
             agents: self.agents.clone(),
             labels: self.labels.clone(),
+            none_before: None,
         }
     }
 }
@@ -74,6 +80,8 @@ pub(crate) struct Tasks {
     views: Arc<Views>,
     limits: Limits,
     stall_after: Option<Duration>,
+    budgets: BudgetSettings,
+    today: Today,
     /// Where questions about tasks are answered that have ended.
     database: Arc<TaskDatabase>,
     /// What callers brought for agents of tasks that have not begun: in memory only.
@@ -98,6 +106,8 @@ impl Tasks {
             views,
             limits: settings.limits(),
             stall_after: settings.stall_after,
+            budgets: settings.budgets,
+            today: Today::default(),
             database,
             brought: Mutex::default(),
             real: CanonicalPaths::default(),

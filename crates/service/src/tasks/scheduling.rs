@@ -14,7 +14,6 @@ use rekindle_domain::task::{Task, TasksState, compose};
 use rekindle_domain::time::{Now, Timestamp};
 use rekindle_wire::code::Code;
 
-use super::budget_enforcement::next_budget_end;
 use super::{Tasks, Wake};
 use crate::error::{Result, chain};
 use crate::show::SessionEntry;
@@ -55,6 +54,9 @@ fn run(weak: &Weak<Tasks>, wake: &Wake) {
         let happened = wake.wait(due.saturating_duration_since(Instant::now()));
         let Some(tasks) = weak.upgrade().filter(|_| !happened.stop) else { return };
         happened.sessions.iter().for_each(|session| tasks.follow(*session));
+        // A run that has just begun may have to be looked at before anything else is due.
+        let next = Some(()).filter(|()| !happened.sessions.is_empty()).and_then(|()| tasks.next_run_end());
+        due = next.map_or(due, |next| due.min(Instant::now() + next));
         // A session whose run goes on makes room for nobody: what it says is no reason to decide about all who wait.
         let makes_room = || happened.sessions.iter().any(|session| !tasks.has_open_run(*session));
         if happened.tasks || Instant::now() >= due || makes_room() {
@@ -92,7 +94,8 @@ impl Tasks {
                 return AT_LEAST_EVERY;
             }
         };
-        self.wake.has_tasks.store(!state.is_empty(), Ordering::Relaxed);
+        let matters = !state.is_empty() || self.budgets.concern_runs();
+        self.wake.sessions_matter.store(matters, Ordering::Relaxed);
         let last = state.position().last_seq;
         if last >= *cached + CACHED_EVERY {
             match self.store.cache_tasks() {
@@ -107,11 +110,12 @@ impl Tasks {
         }
         let now = self.views.workers.records.time();
         self.end_what_must(&state, &now);
+        self.hold_all_to_budgets(&state, &now);
         if !state.iter().any(|task| task.status == TaskStatus::Pending) {
-            return next_deadline(&state, &now);
+            return self.next_deadline(&state, &now);
         }
         match self.schedule(&state, &now) {
-            Ok(patience) => patience.min(next_deadline(&state, &now)),
+            Ok(patience) => patience.min(self.next_deadline(&state, &now)),
             Err(error) => {
                 tracing::warn!("tasks wait: {}", error.text());
                 AGAIN
@@ -125,8 +129,8 @@ impl Tasks {
     }
 
     fn schedule(&self, state: &TasksState, now: &Now) -> Result<Duration> {
-        let seen = self.see(state);
-        let decision = seen.decide(&self.limits, now);
+        let (seen, limits) = (self.see(state), self.limits_now(now));
+        let decision = seen.decide(&limits, now);
         let look_again = decision.look_again;
         let of = |id: TaskId| state.get(id).map(Arc::as_ref);
         // All at once: a long chain is not gone along one decision after the other.
@@ -160,7 +164,7 @@ impl Tasks {
                 None if is_late => {
                     self.end(task, compose::actor::SCHEDULER, compose::DEADLINE_REASON, TaskStatus::Failed)
                 }
-                None => self.hold_to_budget(task, now),
+                None => Ok(()),
             };
             if let Err(error) = ended {
                 tracing::warn!(task = %task.id, "it is to end, and cannot be cancelled yet: {}", error.text());
@@ -168,10 +172,23 @@ impl Tasks {
         }
     }
 
+    /// Returns how long it is until the first deadline of a task that runs, or the end of the time that something may take.
+    fn next_deadline(&self, state: &TasksState, now: &Now) -> Duration {
+        let running = state.iter().filter(|task| task.status != TaskStatus::Pending && task.cancel.is_none());
+        let deadline = running.filter_map(|task| task.spec.deadline_at).map(|at| now.millis_until(at)).min();
+        let deadline = deadline.map(|left| Duration::from_millis(left.max(1)));
+        [deadline, self.next_budget_end(state, now)].into_iter().flatten().fold(AT_LEAST_EVERY, Duration::min)
+    }
+
+    /// Returns the limits of this moment.
+    fn limits_now(&self, now: &Now) -> Limits {
+        Limits { none_before: self.none_before(now), ..self.limits.clone() }
+    }
+
     /// Decides as the scheduler would now, for whoever wants to know why a task waits.
     pub(super) fn explain<T>(&self, state: &TasksState, tell: impl FnOnce(&Decision<'_>) -> T) -> T {
-        let seen = self.see(state);
-        tell(&seen.decide(&self.limits, &self.views.workers.records.time()))
+        let (seen, now) = (self.see(state), self.views.workers.records.time());
+        tell(&seen.decide(&self.limits_now(&now), &now))
     }
 
     fn see(&self, state: &TasksState) -> Seen {
@@ -259,12 +276,4 @@ impl SeenTask {
             },
         }
     }
-}
-
-/// Returns how long it is until the first deadline of a task that runs, or the end of its time.
-fn next_deadline(state: &TasksState, now: &Now) -> Duration {
-    let running = state.iter().filter(|task| task.status != TaskStatus::Pending && task.cancel.is_none());
-    let deadline = running.filter_map(|task| task.spec.deadline_at).map(|at| now.millis_until(at)).min();
-    let deadline = deadline.map(|left| Duration::from_millis(left.max(1)));
-    [deadline, next_budget_end(state, now)].into_iter().flatten().fold(AT_LEAST_EVERY, Duration::min)
 }

@@ -170,6 +170,7 @@ fn why_text(why: &Why<'_>) -> String {
         Why::Agent(agent) => format!("as many tasks run with {agent} as may"),
         Why::Label(label) => format!("as many tasks with the label {label} run as may"),
         Why::Directory(By::Run(run)) => format!("{run} works in its directory"),
+        Why::DayBudget(until) => format!("the budget of the day is used up, until {until}"),
         Why::Directory(By::Task(task)) => format!("{task} begins in its directory"),
     }
 }

@@ -23,13 +23,13 @@ pub(crate) struct Happened {
     pub(super) stop: bool,
 }
 
-/// Tells the thread of tasks that something has happened. Cheap while there are no tasks.
+/// Tells the thread of tasks that something has happened. Cheap while there are neither tasks nor budgets.
 #[derive(Debug, Default)]
 pub(crate) struct Wake {
     happened: Mutex<Happened>,
     bell: Condvar,
-    /// There are tasks that have not ended: what sessions do matters.
-    pub(super) has_tasks: AtomicBool,
+    /// There are tasks that have not ended, or budgets: what sessions do matters.
+    pub(super) sessions_matter: AtomicBool,
 }
 
 impl Wake {
@@ -44,7 +44,7 @@ impl Wake {
 
     /// A session is not what it was.
     pub(crate) fn changed(&self, session: SessionId) {
-        if self.has_tasks.load(Ordering::Relaxed) {
+        if self.sessions_matter.load(Ordering::Relaxed) {
             locked(&self.happened).sessions.insert(session);
             self.bell.notify_one();
         }

@@ -1,7 +1,7 @@
 //! Views of sessions and their runs.
 
 use rekindle_domain::blob_id::BlobId;
-use rekindle_domain::event::{CheckpointHow, Drift, NotTakenReason, UncertainTool};
+use rekindle_domain::event::{BudgetNotice, CheckpointHow, Drift, NotTakenReason, UncertainTool};
 use rekindle_domain::id::{RunId, SessionId};
 use rekindle_domain::projector::{Evidence, SessionStatus};
 use rekindle_domain::session::UsageShown;
@@ -173,6 +173,9 @@ pub struct RunView {
     /// if the agent was there. Ten of its files at most: the record `run.drift` has more.
     #[serde(default)]
     pub drift: Option<Drift>,
+    /// A budget that it has used up, or nearly so; null if there is enough of everything.
+    #[serde(default)]
+    pub budget: Option<BudgetNotice>,
 }
 
 /// The checkpoints of a run, as far as they are recorded.

@@ -88,6 +88,7 @@ impl Queue {
             total,
             agents: BTreeMap::from([("codex".to_owned(), total / 2)]),
             labels: BTreeMap::from([("nightly".to_owned(), total / 4)]),
+            none_before: None,
         };
         let open: Vec<OpenRun<'_>> = (0..OPEN).map(|n| self.open(n)).collect();
         let mut latencies = Latencies::default();

@@ -1,7 +1,9 @@
 //! What the fold keeps of each event: the queue, waits, tools, the agent, the run and its interruption.
 
 use super::*;
+use crate::budget::Used;
 use crate::event::CancelReason;
+use crate::time::Now;
 
 fn state(appends: &[&str]) -> SessionState {
     Log::of(appends).replay.state
@@ -263,6 +265,27 @@ fn properties_and_totals_change_only_where_a_record_names_them() {
 }
 
 /// Checks tokens read, tokens written and the cost.
+// I6: an attempt that continues another shares its budget.
+#[test]
+fn a_run_has_used_what_all_attempts_at_it_have_and_nothing_of_the_runs_before() {
+    let used = |appends: &[&str]| {
+        let state = state(appends);
+        let now = Now { wall: state.updated_at, steady: state.updated_at };
+        let part = |used: Used| (used.tokens, used.cost, used.turns);
+        (part(state.used(&now)), part(state.used_by_run(&now)))
+    };
+    let told = "usage.updated input_tokens=5 output_tokens=7 cost=0.5";
+    assert_eq!(used(&[STARTED]), ((None, None, 1), (None, None, 1)));
+    let once = (Some(12), Some(0.5), 1);
+    assert_eq!(used(&[STARTED, told]), (once, once));
+    let next = "run.started run=2";
+    let twice =
+        [STARTED, told, "run.completed", next, "usage.updated input_tokens=3 output_tokens=0 cost=0.75"];
+    assert_eq!(used(&twice), ((Some(15), Some(0.75), 2), (Some(3), Some(0.25), 1)));
+    let again = "run.started run=2 boot=b attempt=2 continues=1 origin=1";
+    assert_eq!(used(&[STARTED, told, CUT, again]), ((Some(12), Some(0.5), 2), (Some(12), Some(0.5), 2)));
+}
+
 fn check_usage(appends: &[&str], expected: (u64, u64, Option<f64>)) {
     let usage = state(appends).usage.shown();
     assert_eq!((usage.input_tokens, usage.output_tokens, usage.cost), expected, "{appends:?}");

@@ -34,7 +34,7 @@ fn pending(number: u128, directory: &'static str) -> Pending<'static> {
 }
 
 fn limits(total: usize) -> Limits {
-    Limits { total, agents: BTreeMap::new(), labels: BTreeMap::new() }
+    Limits { total, agents: BTreeMap::new(), labels: BTreeMap::new(), none_before: None }
 }
 
 fn open(number: u128, work: Work<'static>, is_task: bool) -> OpenRun<'static> {
@@ -74,6 +74,18 @@ fn an_hour_of_waiting_counts_as_one_more() {
 }
 
 #[test]
+fn nothing_begins_while_the_budget_of_the_day_is_used_up() {
+    let limits = Limits { none_before: Some(at(HOUR)), ..limits(2) };
+    let held = Pending { hold: Some(Hold::After(task(9))), ..pending(2, "/b") };
+    let decision = decide(vec![pending(1, "/a"), held], &[], &limits, at(5));
+    let whys: Vec<_> = decision.wait.iter().map(|waiting| waiting.why).collect();
+    assert_eq!(whys, [Why::DayBudget(at(HOUR)), Why::Held(Hold::After(task(9)))]);
+    assert_eq!((decision.begin, decision.look_again), (vec![], Some(at(HOUR))));
+    let tomorrow = decide(vec![pending(1, "/a")], &[], &limits, at(HOUR));
+    assert_eq!(tomorrow.begin, [task(1)]);
+}
+
+#[test]
 fn a_task_waits_for_what_is_named() {
     let labelled = ["gpu".to_owned()];
     let running = Work { labels: &labelled, ..work("codex", "/busy/inside") };
@@ -82,6 +94,7 @@ fn a_task_waits_for_what_is_named() {
         total: 2,
         agents: BTreeMap::from([("codex".to_owned(), 1)]),
         labels: BTreeMap::from([("gpu".to_owned(), 1)]),
+        none_before: None,
     };
     let names = ["TOKEN".to_owned()];
     let missing = Hold::MissingVariables(&names);
@@ -205,6 +218,7 @@ proptest! {
             total,
             agents: BTreeMap::from([("claude".to_owned(), per_agent)]),
             labels: BTreeMap::from([("x".to_owned(), per_label)]),
+            none_before: None,
         };
         let decision = decide(all.clone(), &open, &limits, now);
 
