@@ -98,16 +98,16 @@ pub(crate) fn selected() -> String {
 
 impl TaskRow {
     /// Returns the values of its columns.
-    pub(crate) fn values(&self) -> Vec<Value> {
+    pub(crate) fn values(&self) -> Vec<Value<'_>> {
         let time = |time: Option<Timestamp>| Value::text(time.map(|time| time.to_string()));
         vec![
-            Value::Text(self.task_id.to_string()),
-            Value::Text(self.home_id.clone()),
-            Value::Text(self.host.clone()),
+            Value::Text(self.task_id.as_str().into()),
+            Value::Text(self.home_id.as_str().into()),
+            Value::Text(self.host.as_str().into()),
             Value::Text(self.kind.as_str().into()),
-            Value::text(self.parent_id.map(|id| id.to_string())),
+            Value::text(self.parent_id.as_ref().map(|id| id.as_str())),
             Value::Text(plain(&self.title)),
-            Value::Text(plain_json(&self.prompt)),
+            Value::Text(plain_json(self.prompt.as_str())),
             Value::Text(plain(&self.working_dir)),
             json(&self.agent),
             Value::Text(plain(&self.agent_name)),
@@ -126,8 +126,8 @@ impl TaskRow {
             Value::Text(self.status.as_str().into()),
             Value::text(self.reason.as_deref().map(plain)),
             Value::Int(self.attempt.into()),
-            Value::text(self.session_id.map(|id| id.to_string())),
-            Value::text(self.run_id.map(|id| id.to_string())),
+            Value::text(self.session_id.as_ref().map(|id| id.as_str())),
+            Value::text(self.run_id.as_ref().map(|id| id.as_str())),
             Value::text(self.resume_prompt.as_deref().map(plain)),
             self.progress.as_ref().map_or(Value::Null, json),
             self.files_touched.as_ref().map_or(Value::Null, json),
@@ -199,7 +199,7 @@ impl TaskRow {
     }
 }
 
-fn int(number: Option<u64>) -> Value {
+fn int(number: Option<u64>) -> Value<'static> {
     number.map_or(Value::Null, |number| Value::Int(i64::try_from(number).unwrap_or(i64::MAX)))
 }
 

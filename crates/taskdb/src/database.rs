@@ -123,8 +123,8 @@ impl TaskDb {
                 row.after.iter().map(|one| {
                     let condition = Value::Text(one.condition.as_str().into());
                     vec![
-                        Value::Text(row.task_id.to_string()),
-                        Value::Text(one.task_id.to_string()),
+                        Value::Text(row.task_id.to_string().into()),
+                        Value::Text(one.task_id.to_string().into()),
                         condition,
                     ]
                 })
@@ -142,15 +142,15 @@ impl TaskDb {
             .into_iter()
             .filter(|(_, change)| *change != 0)
             .map(|((agent, status), change)| {
-                let home = Value::Text(batch.home_id.clone());
+                let home = Value::Text(batch.home_id.as_str().into());
                 vec![home, Value::Text(plain(agent)), Value::Text(status.as_str().into()), Value::Int(change)]
             })
             .collect();
         let cursor = vec![
-            Value::Text(batch.home_id.clone()),
-            Value::Text(batch.stream.clone()),
+            Value::Text(batch.home_id.as_str().into()),
+            Value::Text(batch.stream.as_str().into()),
             Value::Int(i64::try_from(batch.cursor.seq).unwrap_or(i64::MAX)),
-            Value::Text(batch.cursor.h.clone()),
+            Value::Text(batch.cursor.h.as_str().into()),
             Value::text(batch.cursor.state.as_deref()),
         ];
         self.in_transaction(|sql| {
@@ -168,7 +168,7 @@ impl TaskDb {
         for ids in ids.chunks(AT_ONCE) {
             let names: Vec<String> = (1..=ids.len()).map(|n| format!("${n}")).collect();
             let asked = format!("SELECT {} FROM tasks WHERE task_id IN ({})", selected(), names.join(", "));
-            let values: Vec<Value> = ids.iter().map(|id| Value::Text(id.to_string())).collect();
+            let values: Vec<Value> = ids.iter().map(|id| Value::Text(id.to_string().into())).collect();
             for row in self.sql.query(&asked, &values)? {
                 found.push(TaskRow::read(&row)?);
             }
@@ -197,7 +197,7 @@ impl TaskDb {
     /// Returns the history of a task.
     pub fn transitions(&mut self, task: TaskId) -> Result<Vec<TransitionRow>, DbError> {
         let asked = format!("SELECT {TRANSITION} FROM task_transitions WHERE task_id = $1 ORDER BY n");
-        let rows = self.sql.query(&asked, &[Value::Text(task.to_string())])?;
+        let rows = self.sql.query(&asked, &[Value::Text(task.to_string().into())])?;
         rows.iter().map(|row| read_transition(task, row)).collect()
     }
 
@@ -213,14 +213,15 @@ impl TaskDb {
             "SELECT {} FROM tasks WHERE home_id = $1 AND task_id > $2 ORDER BY task_id LIMIT {limit}",
             selected()
         );
-        let rows = self.sql.query(&asked, &[Value::Text(home_id.into()), Value::Text(behind)])?;
+        let rows = self.sql.query(&asked, &[Value::Text(home_id.into()), Value::Text(behind.into())])?;
         let mut tasks = rows.iter().map(TaskRow::read).collect::<Result<Vec<_>, _>>()?;
         self.add_dependencies(&mut tasks)?;
         let (Some(first), Some(last)) = (tasks.first(), tasks.last()) else { return Ok(Vec::new()) };
         let asked = format!(
             "SELECT {TRANSITION}, task_id FROM task_transitions WHERE task_id BETWEEN $1 AND $2 ORDER BY task_id, n"
         );
-        let range = [Value::Text(first.task_id.to_string()), Value::Text(last.task_id.to_string())];
+        let range =
+            [Value::Text(first.task_id.to_string().into()), Value::Text(last.task_id.to_string().into())];
         let mut histories: HashMap<TaskId, Vec<TransitionRow>> = HashMap::new();
         for row in self.sql.query(&asked, &range)? {
             let task = parse(row.text(7)?)?;
@@ -250,7 +251,8 @@ impl TaskDb {
                 "SELECT task_id, after, condition FROM task_dependencies WHERE task_id IN ({}) ORDER BY task_id, after",
                 names.join(", ")
             );
-            let values: Vec<Value> = tasks.iter().map(|row| Value::Text(row.task_id.to_string())).collect();
+            let values: Vec<Value> =
+                tasks.iter().map(|row| Value::Text(row.task_id.to_string().into())).collect();
             let mut found: HashMap<TaskId, Vec<Dependency>> = HashMap::new();
             for row in self.sql.query(&asked, &values)? {
                 let one = Dependency { task_id: parse(row.text(1)?)?, condition: word(row.text(2)?)? };
@@ -291,16 +293,16 @@ pub(crate) const COUNT: &str = "INSERT INTO counters (home_id, agent_name, statu
 const SET_CURSOR: &str = "INSERT INTO cursors (home_id, stream, seq, h, state) VALUES ($1, $2, $3, $4, $5) \
     ON CONFLICT (home_id, stream) DO UPDATE SET seq = excluded.seq, h = excluded.h, state = excluded.state";
 
-fn transition_values(home_id: &str, row: &TransitionRow) -> Vec<Value> {
+fn transition_values<'a>(home_id: &'a str, row: &'a TransitionRow) -> Vec<Value<'a>> {
     vec![
-        Value::Text(row.task_id.to_string()),
+        Value::Text(row.task_id.as_str().into()),
         Value::Int(row.n.into()),
-        Value::Text(home_id.to_owned()),
+        Value::Text(home_id.into()),
         Value::text(row.from_status.map(|status| status.as_str())),
         Value::Text(row.to_status.as_str().into()),
         Value::text(row.reason.as_deref().map(plain)),
         Value::Text(plain(&row.actor)),
-        Value::Text(row.at.to_string()),
+        Value::Text(row.at.to_string().into()),
         row.metadata.as_ref().map_or(Value::Null, json),
         Value::text(row.mark()),
     ]

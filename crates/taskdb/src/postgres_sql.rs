@@ -46,7 +46,7 @@ impl PostgresSql {
     }
 }
 
-impl ToSql for Value {
+impl ToSql for Value<'_> {
     fn to_sql(&self, kind: &Type, out: &mut BytesMut) -> Result<IsNull, Box<dyn Error + Sync + Send>> {
         match self {
             Value::Null => Ok(IsNull::Yes),
@@ -62,16 +62,16 @@ impl ToSql for Value {
     to_sql_checked!();
 }
 
-impl<'a> FromSql<'a> for Value {
-    fn from_sql(kind: &Type, raw: &'a [u8]) -> Result<Value, Box<dyn Error + Sync + Send>> {
+impl<'a> FromSql<'a> for Value<'static> {
+    fn from_sql(kind: &Type, raw: &'a [u8]) -> Result<Value<'static>, Box<dyn Error + Sync + Send>> {
         match *kind {
             Type::INT8 => i64::from_sql(kind, raw).map(Value::Int),
             Type::INT4 => i32::from_sql(kind, raw).map(|number| Value::Int(number.into())),
-            _ => String::from_sql(kind, raw).map(Value::Text),
+            _ => String::from_sql(kind, raw).map(|text| Value::Text(text.into())),
         }
     }
 
-    fn from_sql_null(_: &Type) -> Result<Value, Box<dyn Error + Sync + Send>> {
+    fn from_sql_null(_: &Type) -> Result<Value<'static>, Box<dyn Error + Sync + Send>> {
         Ok(Value::Null)
     }
 
@@ -89,10 +89,10 @@ impl Sql for PostgresSql {
         self.client.batch_execute(statements).map_err(|error| self.told(error))
     }
 
-    fn execute_all(
+    fn execute_all<'a>(
         &mut self,
         statement: &str,
-        values: &mut dyn Iterator<Item = Vec<Value>>,
+        values: &mut dyn Iterator<Item = Vec<Value<'a>>>,
     ) -> Result<(), DbError> {
         let prepared = self.prepare(statement)?;
         for values in values {
@@ -102,7 +102,7 @@ impl Sql for PostgresSql {
         Ok(())
     }
 
-    fn query(&mut self, statement: &str, values: &[Value]) -> Result<Vec<Row>, DbError> {
+    fn query(&mut self, statement: &str, values: &[Value<'_>]) -> Result<Vec<Row>, DbError> {
         let prepared = self.prepare(statement)?;
         let values: Vec<&(dyn ToSql + Sync)> = values.iter().map(|value| value as _).collect();
         let rows = self.client.query(&prepared, &values).map_err(|error| self.told(error))?;

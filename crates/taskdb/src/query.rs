@@ -44,10 +44,10 @@ pub struct TaskPage {
 
 impl TaskQuery {
     /// Returns the conditions of a statement, and their values.
-    pub(crate) fn conditions(&self) -> (String, Vec<Value>) {
+    pub(crate) fn conditions(&self) -> (String, Vec<Value<'static>>) {
         let mut values = Vec::new();
         let mut given = |value: String| {
-            values.push(Value::Text(value));
+            values.push(Value::Text(value.into()));
             format!("${}", values.len())
         };
         let mut conditions = vec!["TRUE".to_owned()];

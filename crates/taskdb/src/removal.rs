@@ -25,7 +25,7 @@ impl TaskDb {
 
     /// Forgets what the records of a session said: the rows of its runs, and how far tasks in it have come.
     pub fn forget_session(&mut self, home_id: &str, session: SessionId) -> Result<(), DbError> {
-        let names = vec![Value::Text(home_id.into()), Value::Text(session.to_string())];
+        let names = vec![Value::Text(home_id.into()), Value::Text(session.to_string().into())];
         let named = std::slice::from_ref(&names);
         let which = "home_id = $1 AND session_id = $2 AND kind = 'run'";
         self.in_transaction(|sql| {
@@ -52,7 +52,7 @@ impl TaskDb {
         tasks_before: Timestamp,
         history_before: Timestamp,
     ) -> Result<u64, DbError> {
-        let tasks = vec![Value::Text(home_id.into()), Value::Text(tasks_before.to_string())];
+        let tasks = vec![Value::Text(home_id.into()), Value::Text(tasks_before.to_string().into())];
         let which = "home_id = $1 AND ended_at < @time($2)";
         self.in_transaction(|sql| {
             let gone = uncount(sql, home_id, which, &tasks)?;
@@ -65,7 +65,7 @@ impl TaskDb {
                 "DELETE FROM tasks WHERE home_id = $1 AND ended_at < @time($2)",
                 std::slice::from_ref(&tasks),
             )?;
-            let history = vec![Value::Text(home_id.into()), Value::Text(history_before.to_string())];
+            let history = vec![Value::Text(home_id.into()), Value::Text(history_before.to_string().into())];
             sql.execute_each(
                 "DELETE FROM task_transitions WHERE home_id = $1 AND at < @time($2) \
                  AND task_id NOT IN (SELECT task_id FROM tasks WHERE home_id = $1)",
@@ -77,16 +77,16 @@ impl TaskDb {
 }
 
 /// Takes rows that are about to go out of the counts; returns how many they are.
-fn uncount(sql: &mut dyn Sql, home_id: &str, which: &str, values: &[Value]) -> Result<u64, DbError> {
+fn uncount(sql: &mut dyn Sql, home_id: &str, which: &str, values: &[Value<'_>]) -> Result<u64, DbError> {
     let counted =
         format!("SELECT agent_name, status, COUNT(*) FROM tasks WHERE {which} GROUP BY agent_name, status");
     let gone = sql.query(&counted, values)?;
-    let counts: Vec<Vec<Value>> = gone
+    let counts: Vec<Vec<Value<'static>>> = gone
         .iter()
         .map(|row| {
             let (agent, status) = (row.text(0)?.to_owned(), row.text(1)?.to_owned());
-            let home = Value::Text(home_id.into());
-            Ok(vec![home, Value::Text(agent), Value::Text(status), Value::Int(-row.int(2)?)])
+            let home = Value::Text(home_id.to_owned().into());
+            Ok(vec![home, Value::Text(agent.into()), Value::Text(status.into()), Value::Int(-row.int(2)?)])
         })
         .collect::<Result<_, DbError>>()?;
     sql.execute_each(COUNT, &counts)?;

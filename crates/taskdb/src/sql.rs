@@ -1,29 +1,42 @@
 //! What is asked of a database: statements with values, and rows of values. Two databases do it; everything else is the same for both.
 
+use std::borrow::Cow;
+
 use crate::dialect::Dialect;
 use crate::error::DbError;
 
 /// A value of a row, or of a statement.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Value {
+pub enum Value<'a> {
     /// Nothing.
     Null,
     /// A whole number.
     Int(i64),
     /// A text; times and JSON are texts on their way.
-    Text(String),
+    Text(Cow<'a, str>),
 }
 
-impl Value {
+impl<'a> Value<'a> {
     /// Returns a text, or nothing.
-    pub(crate) fn text(text: Option<impl Into<String>>) -> Value {
+    pub(crate) fn text(text: Option<impl Into<Cow<'a, str>>>) -> Value<'a> {
         text.map_or(Value::Null, |text| Value::Text(text.into()))
+    }
+}
+
+impl Value<'_> {
+    /// Returns the same in memory of its own.
+    pub fn into_owned(self) -> Value<'static> {
+        match self {
+            Value::Null => Value::Null,
+            Value::Int(number) => Value::Int(number),
+            Value::Text(text) => Value::Text(text.into_owned().into()),
+        }
     }
 }
 
 /// A row of an answer.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Row(pub(crate) Vec<Value>);
+pub struct Row(pub(crate) Vec<Value<'static>>);
 
 impl Row {
     /// Returns a whole number; nothing counts for none.
@@ -70,19 +83,19 @@ pub trait Sql: Send {
 
     /// Carries out one statement for each list of values. They are made one after the other: thousands of short texts at once cost
     /// more than what is done with them.
-    fn execute_all(
+    fn execute_all<'a>(
         &mut self,
         statement: &str,
-        values: &mut dyn Iterator<Item = Vec<Value>>,
+        values: &mut dyn Iterator<Item = Vec<Value<'a>>>,
     ) -> Result<(), DbError>;
 
     /// The same for lists that are there.
-    fn execute_each(&mut self, statement: &str, values: &[Vec<Value>]) -> Result<(), DbError> {
+    fn execute_each(&mut self, statement: &str, values: &[Vec<Value<'_>>]) -> Result<(), DbError> {
         self.execute_all(statement, &mut values.iter().cloned())
     }
 
     /// Asks for rows.
-    fn query(&mut self, statement: &str, values: &[Value]) -> Result<Vec<Row>, DbError>;
+    fn query(&mut self, statement: &str, values: &[Value<'_>]) -> Result<Vec<Row>, DbError>;
 
     /// Begins a transaction; one daemon at a time may change the schema in it.
     fn begin(&mut self) -> Result<(), DbError> {

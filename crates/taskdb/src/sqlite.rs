@@ -66,7 +66,7 @@ fn immutable(path: &Path) -> String {
     address + "?immutable=1"
 }
 
-impl ToSql for Value {
+impl ToSql for Value<'_> {
     fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
         Ok(ToSqlOutput::Borrowed(match self {
             Value::Null => ValueRef::Null,
@@ -85,10 +85,10 @@ impl Sql for Sqlite {
         self.0.execute_batch(statements).map_err(told)
     }
 
-    fn execute_all(
+    fn execute_all<'a>(
         &mut self,
         statement: &str,
-        values: &mut dyn Iterator<Item = Vec<Value>>,
+        values: &mut dyn Iterator<Item = Vec<Value<'a>>>,
     ) -> Result<(), DbError> {
         let written = Dialect::Sqlite.write(statement);
         let mut prepared = self.0.prepare_cached(&written).map_err(told)?;
@@ -98,7 +98,7 @@ impl Sql for Sqlite {
         Ok(())
     }
 
-    fn query(&mut self, statement: &str, values: &[Value]) -> Result<Vec<Row>, DbError> {
+    fn query(&mut self, statement: &str, values: &[Value<'_>]) -> Result<Vec<Row>, DbError> {
         let written = Dialect::Sqlite.write(statement);
         let mut prepared = self.0.prepare_cached(&written).map_err(told)?;
         let columns = prepared.column_count();
@@ -109,8 +109,8 @@ impl Sql for Sqlite {
                 Ok(match row.get_ref(column).map_err(told)? {
                     ValueRef::Null | ValueRef::Blob(_) => Value::Null,
                     ValueRef::Integer(number) => Value::Int(number),
-                    ValueRef::Real(number) => Value::Text(number.to_string()),
-                    ValueRef::Text(text) => Value::Text(String::from_utf8_lossy(text).into_owned()),
+                    ValueRef::Real(number) => Value::Text(number.to_string().into()),
+                    ValueRef::Text(text) => Value::Text(String::from_utf8_lossy(text).into_owned().into()),
                 })
             });
             found.push(Row(values.collect::<Result<_, DbError>>()?));

@@ -52,7 +52,7 @@ pub type TaskCounts = BTreeMap<String, BTreeMap<TaskStatus, u64>>;
 pub(crate) fn counts(sql: &mut dyn Sql, home_id: &str) -> Result<TaskCounts, DbError> {
     let counted = "SELECT agent_name, status, tasks FROM counters WHERE home_id = $1 AND tasks > 0";
     let mut counts = TaskCounts::new();
-    for row in sql.query(counted, &[Value::Text(home_id.to_owned())])? {
+    for row in sql.query(counted, &[Value::Text(home_id.into())])? {
         let (status, tasks) = (word(row.text(1)?)?, u64::try_from(row.int(2)?).unwrap_or(0));
         counts.entry(row.text(0)?.to_owned()).or_default().insert(status, tasks);
     }
@@ -71,7 +71,7 @@ pub(crate) fn stats(sql: &mut dyn Sql, home_id: &str, now: Timestamp) -> Result<
 
 /// Asks what came of tasks since some time: of an index alone, without their rows.
 fn day(sql: &mut dyn Sql, home_id: &str, since: Timestamp) -> Result<Day, DbError> {
-    let values = [Value::Text(home_id.to_owned()), Value::Text(since.to_string())];
+    let values = [Value::Text(home_id.into()), Value::Text(since.to_string().into())];
     let which = "FROM tasks WHERE home_id = $1 AND ended_at >= @time($2)";
     let mut day = Day::default();
     let count = |row: &Row, column| row.int(column).map(|number| u64::try_from(number).unwrap_or(0));

@@ -1,5 +1,7 @@
 //! Values as every database takes them, and as they are read again.
 
+use std::borrow::Cow;
+
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -7,17 +9,18 @@ use crate::error::DbError;
 use crate::sql::Value;
 
 /// Returns a text as every database takes it: Postgres has no NUL in texts.
-pub(crate) fn plain(text: &str) -> String {
-    text.replace('\0', "\u{fffd}")
+pub(crate) fn plain(text: &str) -> Cow<'_, str> {
+    if text.contains('\0') { text.replace('\0', "\u{fffd}").into() } else { text.into() }
 }
 
 /// Returns JSON as every database takes it: Postgres has no NUL in it, escaped or not.
-pub(crate) fn plain_json(json: &str) -> String {
-    if json.contains("\\u0000") { json.replace("\\u0000", "\\ufffd") } else { json.to_owned() }
+pub(crate) fn plain_json<'a>(json: impl Into<Cow<'a, str>>) -> Cow<'a, str> {
+    let json = json.into();
+    if json.contains("\\u0000") { json.replace("\\u0000", "\\ufffd").into() } else { json }
 }
 
-pub(crate) fn json(value: &impl Serialize) -> Value {
-    serde_json::to_string(value).map_or(Value::Null, |text| Value::Text(plain_json(&text)))
+pub(crate) fn json(value: &impl Serialize) -> Value<'static> {
+    serde_json::to_string(value).map_or(Value::Null, |text| Value::Text(plain_json(text)))
 }
 
 pub(crate) fn read_json<T: DeserializeOwned>(text: &str) -> Result<T, DbError> {

@@ -26,6 +26,9 @@ mod tests;
 pub(super) fn connect_postgres(address: &str, ca_file: Option<&Path>) -> Result<Client, String> {
     let mut config: Config = address.parse().map_err(|error| unreadable(&error))?;
     config.connect_timeout(Duration::from_secs(5)).application_name("rekindle");
+    // A network that went away is noticed while somebody waits, not in two hours.
+    config.keepalives_idle(Duration::from_secs(10)).keepalives_interval(Duration::from_secs(5));
+    config.keepalives_retries(3).tcp_user_timeout(Duration::from_secs(20));
     let mode = ssl_mode(&config, ca_file.is_some());
     config.ssl_mode(mode);
     let connected = match mode {

@@ -296,10 +296,10 @@ impl Sql for Dying {
         self.sql.run(statements)
     }
 
-    fn execute_all(
+    fn execute_all<'a>(
         &mut self,
         statement: &str,
-        values: &mut dyn Iterator<Item = Vec<Value>>,
+        values: &mut dyn Iterator<Item = Vec<Value<'a>>>,
     ) -> Result<(), DbError> {
         for values in values {
             self.count()?;
@@ -308,7 +308,7 @@ impl Sql for Dying {
         Ok(())
     }
 
-    fn query(&mut self, statement: &str, values: &[Value]) -> Result<Vec<Row>, DbError> {
+    fn query(&mut self, statement: &str, values: &[Value<'_>]) -> Result<Vec<Row>, DbError> {
         self.count()?;
         self.sql.query(statement, values)
     }

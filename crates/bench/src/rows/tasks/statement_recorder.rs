@@ -11,7 +11,7 @@ pub(super) enum Done {
     /// It ended, and counts.
     Committed,
     /// A statement was carried out for each of these lists of values.
-    Each(String, Vec<Vec<Value>>),
+    Each(String, Vec<Vec<Value<'static>>>),
 }
 
 /// What was done to a database, in order.
@@ -48,18 +48,19 @@ impl Sql for Recorded {
         self.sql.run(statements)
     }
 
-    fn execute_all(
+    fn execute_all<'a>(
         &mut self,
         statement: &str,
-        values: &mut dyn Iterator<Item = Vec<Value>>,
+        values: &mut dyn Iterator<Item = Vec<Value<'a>>>,
     ) -> Result<(), DbError> {
-        let values: Vec<_> = values.collect();
+        let values: Vec<Vec<_>> =
+            values.map(|values| values.into_iter().map(Value::into_owned).collect()).collect();
         self.sql.execute_each(statement, &values)?;
         self.recording.note(Done::Each(self.dialect().write(statement).into_owned(), values));
         Ok(())
     }
 
-    fn query(&mut self, statement: &str, values: &[Value]) -> Result<Vec<Row>, DbError> {
+    fn query(&mut self, statement: &str, values: &[Value<'_>]) -> Result<Vec<Row>, DbError> {
         self.sql.query(statement, values)
     }
 
