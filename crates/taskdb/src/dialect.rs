@@ -1,7 +1,8 @@
 //! The dialects of SQL: where the databases differ, statements have a word that each writes in its own way.
 //!
 //! `@TIME` and `@JSON` are types of columns. `@time($1)` and `@json($1)` take a text as such a value, `@text_of_time(c)` and
-//! `@text_of_json(c)` give it as text again. Times are written as the log writes them.
+//! `@text_of_json(c)` give it as text again. Times are written as the log writes them. `@joined(c)` is the values of all rows in one text, with
+//! commas between them.
 
 use std::borrow::Cow;
 
@@ -15,13 +16,14 @@ pub enum Dialect {
 }
 
 /// What each word stands for: in SQLite, and in Postgres; `{}` is what stands in the brackets behind it.
-const WORDS: [(&str, &str, &str); 6] = [
+const WORDS: [(&str, &str, &str); 7] = [
     ("@TIME", "TEXT", "timestamptz"),
     ("@JSON", "TEXT", "jsonb"),
     ("@time", "{}", "CAST(CAST({} AS text) AS timestamptz)"),
     ("@json", "{}", "CAST(CAST({} AS text) AS jsonb)"),
     ("@text_of_time", "{}", "to_char({} AT TIME ZONE 'UTC', 'YYYY-MM-DD\"T\"HH24:MI:SS.MS\"Z\"')"),
     ("@text_of_json", "{}", "CAST({} AS text)"),
+    ("@joined", "group_concat({})", "string_agg(CAST({} AS text), ',')"),
 ];
 
 impl Dialect {
