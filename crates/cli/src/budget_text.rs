@@ -10,7 +10,7 @@ pub(crate) fn sentence(notice: &BudgetNotice) -> String {
         BudgetPart::WallTime => format!("{used:.0} of {limit:.0} s"),
         part => format!("{used:.0} of {limit:.0} {}", part.name()),
     };
-    let end = if exceeded { "; nothing is left, the run is cancelled" } else { "" };
+    let end = if exceeded { ": nothing is left" } else { "" };
     format!("the {} has used {amount}{end}", scope.as_str())
 }
 
@@ -24,13 +24,7 @@ mod tests {
         for (part, used, limit, exceeded, told) in [
             (BudgetPart::Tokens, 810.0, 1_000.0, false, "the day has used 810 of 1000 tokens"),
             (BudgetPart::Cost, 4.1, 5.0, false, "the day has used 4.10 of 5.00 (cost)"),
-            (
-                BudgetPart::WallTime,
-                60.2,
-                60.0,
-                true,
-                "the day has used 60 of 60 s; nothing is left, the run is cancelled",
-            ),
+            (BudgetPart::WallTime, 60.2, 60.0, true, "the day has used 60 of 60 s: nothing is left"),
         ] {
             let notice = BudgetNotice { scope: BudgetScope::Day, part, used, limit, exceeded };
             assert_eq!(sentence(&notice), told);

@@ -94,6 +94,6 @@ pub struct BudgetNotice {
     pub used: f64,
     /// How much of it there is.
     pub limit: f64,
-    /// Nothing of it is left: the run is cancelled.
+    /// Nothing of it is left: a cancel of the run comes next.
     pub exceeded: bool,
 }
