@@ -3,7 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::event::{Budget, BudgetPart, BudgetScope};
+use crate::event::{Budget, BudgetNotice, BudgetPart, BudgetScope};
 
 /// From this part of a budget on people are told, in hundredths.
 const NOTICE_AT: f64 = 80.0;
@@ -53,79 +53,43 @@ impl Used {
     }
 }
 
-/// How something stands with its budget.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub enum BudgetState {
-    /// There is enough of everything.
-    Within,
-    /// Most of something is used.
-    Nearly(Spent),
-    /// All of something is used.
-    Exceeded(Spent),
-}
-
-/// The part of a budget of which most is used.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Spent {
-    /// Which part.
-    pub part: BudgetPart,
-    /// How much of it is used.
-    pub used: f64,
-    /// How much of it there is.
-    pub limit: f64,
-}
-
-/// Tells how something stands with its budget: by whatever of it is used most.
-pub fn budget_state(budget: &Budget, used: &Used) -> BudgetState {
+/// Tells of a budget that is used up, or nearly so: by the part of it of which most is used. None if there is enough of everything.
+pub fn budget_notice(scope: BudgetScope, budget: &Budget, used: &Used) -> Option<BudgetNotice> {
     let parts = [
         (BudgetPart::Tokens, budget.tokens.map(|most| most as f64), used.tokens.map(|used| used as f64)),
         (BudgetPart::Cost, budget.cost, used.cost),
         (BudgetPart::WallTime, budget.wall_s.map(|most| most as f64), Some(used.wall_ms as f64 / 1000.0)),
         (BudgetPart::Turns, budget.turns.map(|most| most as f64), Some(used.turns as f64)),
     ];
-    let spent =
-        parts.into_iter().filter_map(|(part, limit, used)| Some(Spent { part, used: used?, limit: limit? }));
-    match spent.max_by(|one, other| one.share().total_cmp(&other.share())) {
-        Some(spent) if spent.share() >= 100.0 => BudgetState::Exceeded(spent),
-        Some(spent) if spent.share() >= NOTICE_AT && spent.part != BudgetPart::Turns => {
-            BudgetState::Nearly(spent)
-        }
-        _ => BudgetState::Within,
-    }
+    let shares = parts.into_iter().filter_map(|(part, limit, used)| {
+        let (limit, used) = (limit?, used?);
+        Some((share(part, used, limit), part, used, limit))
+    });
+    let (share, part, used, limit) = shares.max_by(|(one, ..), (other, ..)| one.total_cmp(other))?;
+    let exceeded = share >= 100.0;
+    let is_near = share >= NOTICE_AT && part != BudgetPart::Turns;
+    (exceeded || is_near).then_some(BudgetNotice { scope, part, used, limit, exceeded })
 }
 
-impl Spent {
-    /// Returns how much is used, in hundredths; of nothing everything is. The last turn that may be made is not cut short.
-    fn share(&self) -> f64 {
-        let limit = if self.part == BudgetPart::Turns { self.limit + 1.0 } else { self.limit };
-        if limit > 0.0 { self.used / limit * 100.0 } else { f64::INFINITY }
-    }
+/// Returns how much of something is used, in hundredths; of nothing everything is. The last turn that may be made is not cut short.
+fn share(part: BudgetPart, used: f64, limit: f64) -> f64 {
+    let limit = if part == BudgetPart::Turns { limit + 1.0 } else { limit };
+    if limit > 0.0 { used / limit * 100.0 } else { f64::INFINITY }
 }
 
-/// Tells how a run stands with several budgets: by the one that is exceeded, or nearly so, first.
-pub fn worst_state(
-    states: impl IntoIterator<Item = (BudgetScope, BudgetState)>,
-) -> Option<(BudgetScope, BudgetState)> {
-    let rank = |state: &BudgetState| match state {
-        BudgetState::Within => 0,
-        BudgetState::Nearly(_) => 1,
-        BudgetState::Exceeded(_) => 2,
-    };
-    let bad = states.into_iter().filter(|(_, state)| *state != BudgetState::Within);
-    // The first of those that are as bad.
-    bad.reduce(|worst, next| if rank(&next.1) > rank(&worst.1) { next } else { worst })
+/// Returns the worst of several notices: the first budget that is used up, or else the first that nearly is.
+pub fn worst_notice(notices: impl IntoIterator<Item = BudgetNotice>) -> Option<BudgetNotice> {
+    notices.into_iter().reduce(|worst, next| if next.exceeded && !worst.exceeded { next } else { worst })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn told(state: BudgetState) -> (u8, Option<BudgetPart>) {
-        match state {
-            BudgetState::Within => (0, None),
-            BudgetState::Nearly(spent) => (1, Some(spent.part)),
-            BudgetState::Exceeded(spent) => (2, Some(spent.part)),
-        }
+    /// Returns which part of a budget is told of, and whether nothing of it is left.
+    fn told(budget: &Budget, used: Used) -> Option<(BudgetPart, bool)> {
+        let notice = budget_notice(BudgetScope::Run, budget, &used);
+        notice.map(|notice| (notice.part, notice.exceeded))
     }
 
     #[test]
@@ -133,18 +97,18 @@ mod tests {
         let budget = Budget { tokens: Some(1_000), cost: Some(2.0), wall_s: Some(60), turns: Some(2) };
         let used = Used { tokens: Some(100), cost: Some(0.1), wall_ms: 1_000, turns: 1 };
         for (used, expected) in [
-            (used, (0, None)),
-            (Used { tokens: Some(799), ..used }, (0, None)),
-            (Used { tokens: Some(800), ..used }, (1, Some(BudgetPart::Tokens))),
-            (Used { tokens: Some(1_000), ..used }, (2, Some(BudgetPart::Tokens))),
-            (Used { cost: Some(1.7), tokens: Some(810), ..used }, (1, Some(BudgetPart::Cost))),
-            (Used { cost: Some(2.0), ..used }, (2, Some(BudgetPart::Cost))),
-            (Used { wall_ms: 48_000, ..used }, (1, Some(BudgetPart::WallTime))),
-            (Used { wall_ms: 61_000, ..used }, (2, Some(BudgetPart::WallTime))),
-            (Used { turns: 2, ..used }, (0, None)),
-            (Used { turns: 3, ..used }, (2, Some(BudgetPart::Turns))),
+            (used, None),
+            (Used { tokens: Some(799), ..used }, None),
+            (Used { tokens: Some(800), ..used }, Some((BudgetPart::Tokens, false))),
+            (Used { tokens: Some(1_000), ..used }, Some((BudgetPart::Tokens, true))),
+            (Used { cost: Some(1.7), tokens: Some(810), ..used }, Some((BudgetPart::Cost, false))),
+            (Used { cost: Some(2.0), ..used }, Some((BudgetPart::Cost, true))),
+            (Used { wall_ms: 48_000, ..used }, Some((BudgetPart::WallTime, false))),
+            (Used { wall_ms: 61_000, ..used }, Some((BudgetPart::WallTime, true))),
+            (Used { turns: 2, ..used }, None),
+            (Used { turns: 3, ..used }, Some((BudgetPart::Turns, true))),
         ] {
-            assert_eq!(told(budget_state(&budget, &used)), expected, "{used:?}");
+            assert_eq!(told(&budget, used), expected, "{used:?}");
         }
     }
 
@@ -152,30 +116,26 @@ mod tests {
     fn what_is_unknown_or_not_limited_exceeds_nothing() {
         let used = Used { tokens: None, cost: None, wall_ms: u64::MAX, turns: u64::MAX };
         let budget = Budget { tokens: Some(1), cost: Some(0.01), wall_s: None, turns: None };
-        assert_eq!(budget_state(&budget, &used), BudgetState::Within);
-        assert_eq!(budget_state(&Budget::default(), &used), BudgetState::Within);
+        assert_eq!(told(&budget, used), None);
+        assert_eq!(told(&Budget::default(), used), None);
         let nothing = Budget { tokens: Some(0), ..Budget::default() };
-        let state = budget_state(&nothing, &Used { tokens: Some(0), ..used });
-        assert_eq!(told(state), (2, Some(BudgetPart::Tokens)));
+        assert_eq!(told(&nothing, Used { tokens: Some(0), ..used }), Some((BudgetPart::Tokens, true)));
     }
 
     #[test]
     fn the_worst_budget_is_told_and_of_two_as_bad_the_first() {
-        let state = |used: u64| {
-            budget_state(
-                &Budget { tokens: Some(10), ..Budget::default() },
-                &Used { tokens: Some(used), ..Used::default() },
-            )
-        };
+        let budget = Budget { tokens: Some(10), ..Budget::default() };
         let worst = |run, session, day| {
-            let scopes = [BudgetScope::Run, BudgetScope::Session, BudgetScope::Day];
-            worst_state(scopes.into_iter().zip([run, session, day].map(state)))
-                .map(|(scope, state)| (scope, told(state).0))
+            let used = [(BudgetScope::Run, run), (BudgetScope::Session, session), (BudgetScope::Day, day)];
+            let notices = used.into_iter().filter_map(|(scope, tokens)| {
+                budget_notice(scope, &budget, &Used { tokens: Some(tokens), ..Used::default() })
+            });
+            worst_notice(notices).map(|notice| (notice.scope, notice.exceeded))
         };
         assert_eq!(worst(1, 2, 3), None);
-        assert_eq!(worst(1, 8, 9), Some((BudgetScope::Session, 1)));
-        assert_eq!(worst(8, 9, 11), Some((BudgetScope::Day, 2)));
-        assert_eq!(worst(8, 10, 11), Some((BudgetScope::Session, 2)));
+        assert_eq!(worst(1, 8, 9), Some((BudgetScope::Session, false)));
+        assert_eq!(worst(8, 9, 11), Some((BudgetScope::Day, true)));
+        assert_eq!(worst(8, 10, 11), Some((BudgetScope::Session, true)));
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use jiff::tz::TimeZone;
-use rekindle_domain::budget::{BudgetState, Spent, Used, budget_state, worst_state};
+use rekindle_domain::budget::{Used, budget_notice, worst_notice};
 use rekindle_domain::event::{
     Budget, BudgetNotice, BudgetScope, CancelReason, RunBudget, TaskChanged, TaskStatus,
 };
@@ -83,91 +83,60 @@ impl Tasks {
         let task = run.task_id.and_then(|id| state.get(id)).map(|task| &**task);
         let of_task = task
             .and_then(|task| Some((task.spec.budget.or(self.budgets.task)?, self.used_by_task(task, now))));
-        let states = [
+        let budgets = [
             (BudgetScope::Task, of_task),
             (BudgetScope::Run, self.budgets.run.map(|budget| (budget, session.used_by_run(now)))),
             (BudgetScope::Session, self.budgets.session.map(|budget| (budget, session.used(now)))),
             (BudgetScope::Day, self.budgets.day.zip(of_day.map(|(used, _)| used))),
         ];
-        let states = states.into_iter().filter_map(|(scope, part)| Some((scope, part?)));
-        let worst = worst_state(states.map(|(scope, (budget, used))| (scope, budget_state(&budget, &used))));
-        let held = match worst {
-            None | Some((_, BudgetState::Within)) => Ok(()),
-            Some((scope, BudgetState::Nearly(spent))) => {
-                self.note_budget(session.id, run, task, (scope, spent))
-            }
-            Some((scope, BudgetState::Exceeded(spent))) => {
-                self.end_by_budget(session.id, run, task, (scope, spent))
-            }
-        };
-        if let Err(error) = held {
+        let notices = budgets.into_iter().filter_map(|(scope, budget)| {
+            let (budget, used) = budget?;
+            budget_notice(scope, &budget, &used)
+        });
+        let Some(notice) = worst_notice(notices) else { return };
+        let held = Held { session: session.id, run, task, notice };
+        let outcome = if notice.exceeded { self.end_by_budget(&held) } else { self.note_budget(&held) };
+        if let Err(error) = outcome {
             tracing::warn!(session = %session.id, "it is not held to its budget yet: {}", error.text());
         }
     }
 
     /// Notes that most of a budget is used, once for each run.
-    fn note_budget(
-        &self,
-        session: SessionId,
-        run: &Run,
-        task: Option<&Task>,
-        (scope, spent): (BudgetScope, Spent),
-    ) -> Result<()> {
-        if run.budget.is_some() {
+    fn note_budget(&self, held: &Held<'_>) -> Result<()> {
+        if held.run.budget.is_some() {
             return Ok(());
         }
-        self.record_budget(session, run, (scope, spent), false)?;
-        let Some(task) = task.filter(|task| task.cancel.is_none()) else { return Ok(()) };
-        let reason = format!("{BUDGET_REASON}most of {} is used", part_of(scope, spent));
-        let noted = TaskChanged {
-            task_id: task.id,
-            actor: actor::BUDGET.into(),
-            priority: None,
-            reason: Some(reason.into()),
-        };
+        self.record_budget(held)?;
+        let Some(task) = held.task.filter(|task| task.cancel.is_none()) else { return Ok(()) };
+        let reason = format!("{BUDGET_REASON}most of the {} is used", held.part());
+        let actor = actor::BUDGET.into();
+        let noted = TaskChanged { task_id: task.id, actor, priority: None, reason: Some(reason.into()) };
         self.append(vec![noted.into()])
     }
 
     /// Cancels a run that has used up a budget, and says before which one.
-    fn end_by_budget(
-        &self,
-        session: SessionId,
-        run: &Run,
-        task: Option<&Task>,
-        (scope, spent): (BudgetScope, Spent),
-    ) -> Result<()> {
-        if !run.budget.is_some_and(|noted| noted.exceeded) {
-            self.record_budget(session, run, (scope, spent), true)?;
+    fn end_by_budget(&self, held: &Held<'_>) -> Result<()> {
+        if !held.run.budget.is_some_and(|noted| noted.exceeded) {
+            self.record_budget(held)?;
         }
         crash_point("budget.noted");
-        if let Some(task) = task {
-            let what = match scope {
-                BudgetScope::Task => spent.part.name().to_owned(),
-                scope => format!("{} of the {}", spent.part.name(), scope.as_str()),
-            };
+        if let Some(task) = held.task {
+            let reason = format!("{BUDGET_REASON}{}", held.part());
             return match task.cancel {
-                None => self.end(task, actor::BUDGET, &format!("{BUDGET_REASON}{what}"), TaskStatus::Failed),
+                None => self.end(task, actor::BUDGET, &reason, TaskStatus::Failed),
                 Some(_) => Ok(()),
             };
         }
-        match cancel(&self.views.workers, session, CancelReason::Budget, actor::BUDGET) {
+        match cancel(&self.views.workers, held.session, CancelReason::Budget, actor::BUDGET) {
             // It has just ended by itself.
             Err(error) if error.code == Code::NothingRunning => Ok(()),
             outcome => outcome.map(drop),
         }
     }
 
-    fn record_budget(
-        &self,
-        session: SessionId,
-        run: &Run,
-        (scope, spent): (BudgetScope, Spent),
-        exceeded: bool,
-    ) -> Result<()> {
-        let Spent { part, used, limit } = spent;
-        let notice = BudgetNotice { scope, part, used, limit, exceeded };
-        let record = RunBudget { run_id: run.run_id, notice };
-        self.views.workers.records.append(session, vec![record.into()]).map(drop)
+    fn record_budget(&self, held: &Held<'_>) -> Result<()> {
+        let record = RunBudget { run_id: held.run.run_id, notice: held.notice };
+        self.views.workers.records.append(held.session, vec![record.into()]).map(drop)
     }
 
     /// Returns what a task has used so far, in all its sessions.
@@ -206,14 +175,10 @@ impl Tasks {
     /// Returns when tasks may begin again, if the budget of the day is used up.
     pub(super) fn none_before(&self, now: &Now) -> Option<Timestamp> {
         let (used, end) = self.used_today(None, now)?;
-        let is_left = match budget_state(&self.budgets.day?, &used) {
-            // The last turn is used, and one more would be too many.
-            BudgetState::Within | BudgetState::Nearly(_) => {
-                self.budgets.day?.turns.is_none_or(|most| used.turns < most)
-            }
-            BudgetState::Exceeded(_) => false,
-        };
-        (!is_left).then_some(end)
+        // Whatever begins is one turn more.
+        let next = Used { turns: used.turns + 1, ..used };
+        let notice = budget_notice(BudgetScope::Day, &self.budgets.day?, &next);
+        notice.is_some_and(|notice| notice.exceeded).then_some(end)
     }
 
     /// Returns how long it is until the time is used up that runs may take which are no tasks.
@@ -260,10 +225,21 @@ impl Tasks {
     }
 }
 
-/// Says which part of which budget it is.
-fn part_of(scope: BudgetScope, spent: Spent) -> String {
-    match scope {
-        BudgetScope::Task => format!("its {}", spent.part.name()),
-        scope => format!("the {} of the {}", spent.part.name(), scope.as_str()),
+/// A run that is held to a budget.
+struct Held<'a> {
+    session: SessionId,
+    run: &'a Run,
+    task: Option<&'a Task>,
+    notice: BudgetNotice,
+}
+
+impl Held<'_> {
+    /// Returns which part of which budget it is, in words.
+    fn part(&self) -> String {
+        let BudgetNotice { scope, part, .. } = self.notice;
+        match scope {
+            BudgetScope::Task => part.name().to_owned(),
+            scope => format!("{} of the {}", part.name(), scope.as_str()),
+        }
     }
 }
