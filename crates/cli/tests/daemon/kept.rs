@@ -60,8 +60,12 @@ fn over(lab: &Lab, prompt: &str) -> (String, u64) {
     let id = lab.run(prompt);
     lab.wait_end(&id);
     lab.post(&format!("/api/sessions/{id}/close"), &Value::Null);
-    wait_for("the agent's end", || (lab.count(&id, "agent.exited") == 1).then_some(()));
-    (id.clone(), lab.show(&id)["last_seq"].as_u64().expect("a number"))
+    // Its newest record: a log may be ahead of what is shown of its session for a moment.
+    let seq = wait_for("the agent's end", || {
+        let log = lab.log(&id);
+        log.last().filter(|last| last["kind"] == "agent.exited").and_then(|last| last["seq"].as_u64())
+    });
+    (id, seq)
 }
 
 /// Returns the sessions as they are listed: title and newest record.
