@@ -152,6 +152,14 @@ fn the_doctor_finds_rows_that_are_wrong_and_writes_them_anew() {
         done.iter().any(|done| done["action"] == "rewritten" && done["error"].is_null())
     };
     assert!(told.len() == 1 && rewritten(&report), "{report}");
+    // I3: whoever repairs dies before it, and behind it.
+    for (place, left) in [("repair.before_rows", 1), ("repair.rows_written", 0)] {
+        let mut repair = lab.configured(&["doctor", "--repair"]);
+        let died = repair.env("REKINDLE_CRASH_AT", place).output().expect("it runs");
+        assert!(!died.status.success(), "{place}");
+        assert_eq!(findings(&lab, &[]).1.len(), left, "{place}");
+    }
+    change("UPDATE tasks SET status = 'failed' WHERE status = 'completed'");
     let (report, told) = findings(&lab, &["--repair"]);
     assert!(told.is_empty() && rewritten(&report), "{report}");
     lab.start();

@@ -1,7 +1,7 @@
 //! The database of tasks, for questions: a thread that brings it up to date with the stream of tasks and answers what is asked of it.
 //! Nothing ever begins because of a row: while the database cannot be reached tasks go on, and only questions are refused.
 
-mod behind;
+mod stale_sessions;
 mod thread;
 
 use std::collections::BTreeSet;

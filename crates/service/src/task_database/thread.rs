@@ -11,7 +11,7 @@ use rekindle_domain::time::Timestamp;
 use rekindle_store::commit::Commits;
 use rekindle_taskdb::{DbError, TaskDb, TaskStats};
 
-use super::behind::find_behind;
+use super::stale_sessions::find_stale;
 use super::{Ask, Tools};
 use crate::error::chain;
 use crate::lock::locked;
@@ -155,7 +155,7 @@ impl Opened {
     fn go_on(&mut self, tools: &Tools) -> Result<(), DbError> {
         if self.behind.is_none() && tools.directory.is_surveyed() {
             locked(&tools.grown).clear();
-            self.behind = Some(find_behind(tools, &mut self.db)?);
+            self.behind = Some(find_stale(tools, &mut self.db)?);
         }
         if self.due.is_some_and(|due| due <= Instant::now()) {
             return self.catch_up_grown(tools);

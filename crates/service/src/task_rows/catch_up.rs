@@ -13,7 +13,7 @@ use rekindle_store::log::{Cursor as LogCursor, LogReader};
 use rekindle_taskdb::project::{Owner, project};
 use rekindle_taskdb::{Batch, Cursor, DbError, TaskDb, TaskRow};
 
-use super::logs::Logs;
+use super::log_source::Logs;
 
 /// Records of one batch.
 pub(super) const AT_ONCE: usize = 1_000;

@@ -10,7 +10,7 @@ use rekindle_taskdb::project::Owner;
 use rekindle_taskdb::{Batch, Changes, Cursor, SessionProjection, TaskDb, TaskRow, tasks_begun};
 
 use super::catch_up::{AT_ONCE, CatchUpError, behind, catch_up, hash, parse_lines, read_lines};
-use super::logs::Logs;
+use super::log_source::Logs;
 
 /// How far the rows of a session have come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

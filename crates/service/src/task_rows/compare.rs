@@ -11,7 +11,7 @@ use rekindle_taskdb::{Cursor, DbError, Sqlite, TaskCounts, TaskDb, TaskRow, Tran
 
 use super::catch_up::{CatchUpError, catch_up_to};
 use super::catch_up_sessions::{Reached, UnknownTask, catch_up_session};
-use super::logs::Logs;
+use super::log_source::Logs;
 
 /// Tasks that are read at once.
 const AT_ONCE: usize = 500;

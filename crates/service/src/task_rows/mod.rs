@@ -5,7 +5,7 @@ mod catch_up;
 mod catch_up_sessions;
 mod compare;
 mod connect;
-mod logs;
+mod log_source;
 mod network_file_system;
 mod postgres_client;
 #[cfg(test)]
@@ -21,7 +21,7 @@ pub(crate) use self::catch_up_sessions::{Reached, UnknownTask, catch_up_session,
 pub(crate) use self::compare::{Differences, compare};
 pub use self::connect::DatabaseChoice;
 pub(crate) use self::connect::{NotConnected, connect, connect_to_read, connect_to_write};
-pub use self::logs::Logs;
+pub use self::log_source::Logs;
 
 /// Where rows of tasks are, and for how long.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -17,7 +17,7 @@ use rekindle_domain::time::{Now, Timestamp};
 use rekindle_wire::code::Code;
 
 use super::Tasks;
-use super::day_budget::DayUse;
+use super::daily_usage::DailyUsage;
 use crate::commands::cancel_run::cancel;
 use crate::error::Result;
 use crate::show::SessionEntry;
@@ -49,7 +49,7 @@ impl BudgetSettings {
 
 /// What was used on the day that it is, once anybody asked.
 #[derive(Debug, Default)]
-pub(super) struct Today(Mutex<Option<DayUse>>);
+pub(super) struct Today(Mutex<Option<DailyUsage>>);
 
 impl Tasks {
     /// Holds what goes on in all sessions to its budgets.
@@ -153,7 +153,7 @@ impl Tasks {
         self.budgets.day?;
         let mut today = self.today.0.lock().unwrap_or_else(PoisonError::into_inner);
         if today.as_ref().is_none_or(|day| !day.has(now.wall)) {
-            let mut day = DayUse::new(now.wall, &TimeZone::system());
+            let mut day = DailyUsage::new(now.wall, &TimeZone::system());
             let concerned = |entry: &SessionEntry| day.concerns(&entry.state);
             for entry in self.views.directory.find_all(self.views.store(), concerned) {
                 day.add(&self.store, &entry.state, now);

@@ -5,7 +5,7 @@ mod begin;
 mod budget_enforcement;
 mod canonical_paths;
 mod create;
-mod day_budget;
+mod daily_usage;
 mod follow;
 mod list;
 mod recovery;

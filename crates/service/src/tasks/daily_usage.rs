@@ -14,7 +14,7 @@ use rekindle_store::log::Cursor;
 
 /// One day, and what was used on it.
 #[derive(Debug)]
-pub(super) struct DayUse {
+pub(super) struct DailyUsage {
     begin: Timestamp,
     /// When the next day begins.
     pub(super) end: Timestamp,
@@ -29,11 +29,11 @@ struct Span {
     is_open: bool,
 }
 
-impl DayUse {
+impl DailyUsage {
     /// Begins to add up the day of a time, in a time zone.
-    pub(super) fn new(now: Timestamp, zone: &TimeZone) -> DayUse {
+    pub(super) fn new(now: Timestamp, zone: &TimeZone) -> DailyUsage {
         let (begin, end) = day_of(now, zone);
-        DayUse { begin, end, sessions: HashMap::new() }
+        DailyUsage { begin, end, sessions: HashMap::new() }
     }
 
     /// Tells whether a time is on this day.

@@ -1,4 +1,4 @@
-//! Which sessions the database is behind of, as far as the list of sessions knows.
+//! Stale sessions: those whose rows are behind their logs, as far as the list of sessions knows.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
@@ -9,7 +9,7 @@ use rekindle_taskdb::{Cursor, DbError, TaskDb};
 use super::Tools;
 
 /// Returns the sessions whose rows are behind their logs; what rows say of sessions that are gone is forgotten.
-pub(super) fn find_behind(tools: &Tools, db: &mut TaskDb) -> Result<BTreeSet<SessionId>, DbError> {
+pub(super) fn find_stale(tools: &Tools, db: &mut TaskDb) -> Result<BTreeSet<SessionId>, DbError> {
     let home = &tools.owner.home_id;
     let known: HashMap<String, Cursor> = db.cursors(home)?.into_iter().collect();
     let all = tools.directory.all(&*tools.store);
