@@ -76,8 +76,10 @@ fn an_agent_that_died_without_a_daemon_was_cut_when_it_died() {
 
 #[test]
 fn an_agent_lost_without_a_daemon_was_last_alive_when_it_last_spoke() {
+    // What its holder has not heard yet would be lost with it.
+    let heard = |lab: &Lab| holds(&lab.home().join("holders"), r#""text":"after"#);
     let gone = |lab: &Lab| {
-        lab.is_reached("there") && {
+        lab.is_reached("there") && heard(lab) && {
             lab.kill_holders();
             lab.living_holders().is_empty()
         }
