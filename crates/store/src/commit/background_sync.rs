@@ -1,6 +1,7 @@
 //! Rounds of syncs: the logs that a checkpoint needs on disk, made durable beside the committer while appends go on.
 
 use std::io;
+use std::ops::Range;
 use std::sync::{Arc, mpsc};
 use std::vec;
 
@@ -9,13 +10,14 @@ use rekindle_domain::id::StreamId;
 use super::helper_thread::HelperThread;
 use crate::disk::DiskFile;
 use crate::home_files::HomeFiles;
+use crate::threads::map_on_threads;
 
 /// A log that is to be made durable.
 pub(super) struct LogSync {
     pub(super) stream: StreamId,
     pub(super) log: Arc<dyn DiskFile>,
-    /// How far it reaches.
-    pub(super) end: u64,
+    /// What no sync has covered of it, up to its end.
+    pub(super) new: Range<u64>,
 }
 
 impl LogSync {
@@ -23,7 +25,7 @@ impl LogSync {
     pub(super) fn run(&self, home: &HomeFiles) -> io::Result<()> {
         self.log.sync()?;
         let (log, named) = (self.log.stat()?, home.disk.stat(&home.stream_log(self.stream))?);
-        if log.identity != named.identity || log.len < self.end {
+        if log.identity != named.identity || log.len < self.new.end {
             return Err(io::Error::other("the log was changed by someone else"));
         }
         Ok(())
@@ -38,7 +40,26 @@ pub(super) struct FailedSync {
     pub(super) error: io::Error,
 }
 
-/// The syncs of a round, in order.
+/// Logs that are written at once: enough that a disk, and its journal, take them in one go, and not so many that an append
+/// waits behind them.
+const AT_ONCE: usize = 64;
+
+/// Makes logs durable on so many threads; returns those that could not be.
+///
+/// One thread is for whoever does this beside appends: their syncs would wait behind those of the others.
+pub(super) fn sync_logs(home: &HomeFiles, logs: Vec<LogSync>, threads: usize) -> Vec<FailedSync> {
+    let mut outcomes = Vec::with_capacity(logs.len());
+    for logs in logs.chunks(AT_ONCE) {
+        logs.iter().for_each(|sync| sync.log.begin_write_back(sync.new.start));
+        outcomes.extend(map_on_threads(threads, logs, |sync| sync.run(home)));
+    }
+    let failed = |(sync, outcome): (LogSync, io::Result<()>)| {
+        outcome.err().map(|error| FailedSync { stream: sync.stream, log: sync.log, error })
+    };
+    logs.into_iter().zip(outcomes).filter_map(failed).collect()
+}
+
+/// The syncs of a round, one after the other.
 pub(super) struct Syncs {
     home: HomeFiles,
     rest: vec::IntoIter<LogSync>,
@@ -77,12 +98,13 @@ impl Syncer {
 
     /// Begins a round.
     pub(super) fn begin(&mut self, home: HomeFiles, logs: Vec<LogSync>) -> SyncRound {
-        let syncs = Syncs { home, rest: logs.into_iter(), failed: Vec::new() };
-        let Syncer::Thread { thread, over } = self else { return SyncRound::Steps(syncs) };
+        let Syncer::Thread { thread, over } = self else {
+            return SyncRound::Steps(Syncs { home, rest: logs.into_iter(), failed: Vec::new() });
+        };
         let (sender, outcome) = mpsc::sync_channel(1);
         let over = over.clone();
         thread.begin(move || {
-            let _ = sender.send(syncs.finish());
+            let _ = sender.send(sync_logs(&home, logs, 1));
             over();
         });
         SyncRound::Thread(outcome)

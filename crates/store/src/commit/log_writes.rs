@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::io;
+use std::mem;
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -26,6 +27,8 @@ pub(super) struct LogWrites {
     writes: Vec<LogWrite>,
     /// The frames of the group, which hold the lines; behind them, lines of one stream put together.
     bytes: Vec<u8>,
+    /// How long the frames are.
+    frames: usize,
     /// The first write that nobody has taken.
     next: AtomicUsize,
 }
@@ -38,16 +41,26 @@ const AT_A_TIME: usize = 64;
 
 impl LogWrites {
     pub(super) fn new(frames: Vec<u8>, capacity: usize) -> LogWrites {
-        LogWrites { writes: Vec::with_capacity(capacity), bytes: frames, next: AtomicUsize::new(0) }
+        let (writes, next) = (Vec::with_capacity(capacity), AtomicUsize::new(0));
+        LogWrites { writes, frames: frames.len(), bytes: frames, next }
     }
 
     pub(super) fn push(&mut self, write: LogWrite) {
         self.writes.push(write);
     }
 
-    /// Adds lines to the last write if it is to the same stream, so that appends to one stream that
-    /// follow each other go out in one write.
+    /// Adds lines to one of the last two writes if it is to the same stream, so that appends to one stream that follow each
+    /// other go out in one write, also where each of them touches another stream too.
     pub(super) fn extend_last(&mut self, stream: StreamId, lines: &Range<usize>) -> bool {
+        let (frames, end) = (self.frames, self.bytes.len());
+        // What was put together, and has something else behind it, would have to be moved as a whole.
+        let in_the_way = |write: &LogWrite| write.lines.start >= frames && write.lines.end != end;
+        if let [.., before, last] = &mut self.writes[..]
+            && before.stream == stream
+            && !in_the_way(before)
+        {
+            mem::swap(before, last);
+        }
         let Some(last) = self.writes.last_mut().filter(|last| last.stream == stream) else { return false };
         if last.lines.end != self.bytes.len() {
             let start = self.bytes.len();
@@ -99,5 +112,45 @@ impl LogWrites {
                 }
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rekindle_domain::id::SessionId;
+
+    use super::*;
+
+    /// Hands over lines of streams, named by a letter, and returns what is written: streams, and their lines.
+    fn written(order: &str) -> (Vec<String>, usize) {
+        let frames: Vec<u8> = (b'0'..=b'9').cycle().take(order.len()).collect();
+        let mut writes = LogWrites::new(frames, 0);
+        for (at, letter) in order.chars().enumerate() {
+            let id: SessionId = format!("sess_0123456789abcdefghjkmnpqr{letter}").parse().expect("an id");
+            let (stream, lines) = (StreamId::from(id), at..at + 1);
+            if !writes.extend_last(stream, &lines) {
+                writes.push(LogWrite { stream, log: None, lines, offset: at as u64 });
+            }
+        }
+        let text = |lines: &[u8]| String::from_utf8(lines.to_vec()).expect("digits");
+        let last = |stream: StreamId| stream.as_str().chars().last().expect("a letter");
+        let all = writes.each().map(|(write, lines)| format!("{}{}", last(write.stream), text(lines)));
+        (all.collect(), writes.bytes.len())
+    }
+
+    #[test]
+    fn lines_of_one_stream_that_follow_each_other_go_out_together() {
+        assert_eq!(written("aaab").0, ["a012", "b3"]);
+        // Each append touches a stream of its own, and one that all have in common.
+        assert_eq!(written("atbtctdt").0, ["a0", "b2", "c4", "d6", "t1357"]);
+        assert_eq!(written("ttat").0, ["a2", "t013"]);
+        assert_eq!(written("abcabc").0, ["a0", "b1", "c2", "a3", "b4", "c5"]);
+    }
+
+    #[test]
+    fn nothing_is_moved_again_and_again() {
+        let (all, bytes) = written(&"ab".repeat(500));
+        let lines: usize = all.iter().map(|write| write.len() - 1).sum();
+        assert!(lines == 1000 && bytes < 4 * 1000, "{bytes} bytes");
     }
 }

@@ -1,6 +1,7 @@
 //! One stream as the committer has it: its fold, its log's descriptor, and how far that log has come.
 
 use std::io;
+use std::mem;
 use std::sync::Arc;
 
 use rekindle_domain::id::StreamId;
@@ -27,6 +28,8 @@ pub(crate) struct OpenStream {
     pub(super) touched: bool,
     /// Something was written to the log that no sync has covered, also none that is under way, or is about to be.
     pub(super) unsynced: bool,
+    /// How far the log was when it was last synced, or opened.
+    synced_to: u64,
     /// The log could not be written; what it lacks is served from memory until it has everything.
     lagging: bool,
 }
@@ -35,7 +38,8 @@ impl OpenStream {
     pub(crate) fn new<F: Fold>(fold: F, damage: Option<Damage>) -> OpenStream {
         let (stream, damage) = (fold.stream(), damage.map(Arc::new));
         let fold = Box::new(Folded::new(fold));
-        OpenStream { stream, fold, damage, log: None, touched: false, unsynced: false, lagging: false }
+        let (touched, unsynced, lagging) = (false, false, false);
+        OpenStream { stream, fold, damage, log: None, touched, unsynced, synced_to: 0, lagging }
     }
 
     pub(super) fn position(&self) -> Position {
@@ -73,10 +77,10 @@ impl OpenStream {
         if self.log.is_none() {
             let mode = if end == 0 { OpenMode::Create } else { OpenMode::Write };
             let log = home.disk.open(&home.stream_log(self.stream), mode)?;
-            if log.stat()?.len != end {
+            if log.len_at_open()? != end {
                 return Err(io::Error::other("the log was changed by someone else"));
             }
-            self.log = Some(log.into());
+            (self.log, self.synced_to) = (Some(log.into()), end);
         }
         Ok(())
     }
@@ -85,13 +89,15 @@ impl OpenStream {
     pub(super) fn begin_sync(&mut self) -> Option<LogSync> {
         let log = self.open_log().filter(|_| self.unsynced)?;
         self.unsynced = false;
-        Some(LogSync { stream: self.stream, log, end: self.position().log_offset })
+        let end = self.position().log_offset;
+        let start = mem::replace(&mut self.synced_to, end);
+        Some(LogSync { stream: self.stream, log, new: start..end })
     }
 
     /// The log has everything; it is open, or will be opened for its next write.
     pub(super) fn caught_up(&mut self, log: Option<Arc<dyn DiskFile>>) {
         self.log = log;
-        (self.lagging, self.unsynced) = (false, true);
+        (self.lagging, self.unsynced, self.synced_to) = (false, true, 0);
     }
 
     /// A checkpoint covers the log: its descriptor has nothing more to tell.

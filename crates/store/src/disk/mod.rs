@@ -110,6 +110,9 @@ pub trait DiskFile: Send + Sync {
     fn set_len(&self, len: u64) -> io::Result<()>;
     /// Reserves room up to `len` bytes and makes the file that long, zero-filled.
     fn allocate(&self, len: u64) -> io::Result<()>;
+    /// Has what was written behind an offset go to the disk, without waiting for it: a hint, so that many files that are about
+    /// to be made durable are written at once. What becomes of it, [`DiskFile::sync`] tells.
+    fn begin_write_back(&self, _from: u64) {}
     /// Makes contents and length durable (`fdatasync`). After an error nothing is known of unsynced bytes.
     fn sync(&self) -> io::Result<()>;
     /// Returns facts about the open file, whatever its path names now.

@@ -7,7 +7,7 @@ use std::os::unix::fs::{DirBuilderExt, FileExt, MetadataExt, OpenOptionsExt, Per
 use std::path::Path;
 use std::time::SystemTime;
 
-use rustix::fs::FallocateFlags;
+use rustix::fs::{Advice, FallocateFlags};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use super::reserved_descriptors::{self, RefillOnDrop};
@@ -157,6 +157,12 @@ impl DiskFile for RealFile {
             }
             Err(error) => Err(error.into()),
         }
+    }
+
+    fn begin_write_back(&self, from: u64) {
+        // What is on disk already may leave the page cache; what is not begins to be written. Where that is unknown, the
+        // sync writes it.
+        let _ = rustix::fs::fadvise(&self.file, from, None, Advice::DontNeed);
     }
 
     fn sync(&self) -> io::Result<()> {

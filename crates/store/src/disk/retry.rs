@@ -84,6 +84,10 @@ impl DiskFile for RetryFile {
         again(|| self.0.allocate(len))
     }
 
+    fn begin_write_back(&self, from: u64) {
+        self.0.begin_write_back(from);
+    }
+
     fn sync(&self) -> io::Result<()> {
         // An interrupted sync has not failed: nothing was marked clean.
         again(|| self.0.sync())

@@ -12,7 +12,7 @@ use std::time::Instant;
 
 use rekindle_domain::id::StreamId;
 
-use super::super::background_sync::{FailedSync, SyncRound, Syncer};
+use super::super::background_sync::{FailedSync, LogSync, SyncRound, Syncer, sync_logs};
 use super::CommitMachine;
 use super::catch_up::mark_lagging;
 use crate::lagging::Cause;
@@ -115,9 +115,8 @@ impl CommitMachine {
 
     /// Hands the logs that were written since they were last synced to a round.
     fn begin_round(&mut self, begun: Instant, rounds: u32) {
-        let streams = &mut self.streams;
-        let logs = self.touched.iter().filter_map(|stream| streams.get_mut(*stream)?.begin_sync());
-        let round = self.syncer.begin(self.home.clone(), logs.collect());
+        let logs = self.unsynced_logs();
+        let round = self.syncer.begin(self.home.clone(), logs);
         self.checkpoint = Some(Checkpoint { begun, rounds, round });
     }
 
@@ -168,18 +167,14 @@ impl CommitMachine {
         }
         // In place first: what that writes is made durable with the rest.
         self.catch_up(true);
-        let mut positions = Vec::with_capacity(self.touched.len());
-        for stream in self.touched.clone() {
-            self.sync_log(stream);
-            // A deleted stream's log may go at any time: nothing must vouch for it.
-            if let Some(open) = self.streams.get(stream).filter(|open| !open.fold.is_deleted()) {
-                positions.push((stream, open.position()));
-            }
-        }
+        self.sync_rest();
+        // A deleted stream's log may go at any time: nothing must vouch for it.
+        let lasting = |stream: &StreamId| self.streams.get(*stream).filter(|open| !open.fold.is_deleted());
+        let position = |stream: &StreamId| Some((*stream, lasting(stream)?.position()));
+        let positions: Vec<_> = self.touched.iter().filter_map(position).collect();
         // What catches up only now is not durable by what was synced before.
-        let late = self.lagging.streams();
         self.catch_up(true);
-        late.into_iter().for_each(|stream| self.sync_log(stream));
+        self.sync_rest();
         match self.lagging.len() {
             0 => {}
             behind => return Err(CheckpointError::Lagging(behind)),
@@ -196,12 +191,16 @@ impl CommitMachine {
         Ok(())
     }
 
-    /// Makes a stream's log durable by itself, unless it is; one that cannot be lags.
-    fn sync_log(&mut self, stream: StreamId) {
-        let Some(open) = self.streams.get_mut(stream) else { return };
-        let Some(sync) = open.begin_sync() else { return };
-        if let Err(error) = sync.run(&self.home) {
-            mark_lagging(&self.lagging, &self.home, open, sync.end, Cause::Sync, &error);
-        }
+    /// Makes the logs durable that were written since they were last synced; one that cannot be lags.
+    fn sync_rest(&mut self) {
+        let logs = self.unsynced_logs();
+        let failed = sync_logs(&self.home, logs, self.home.disk.parallel_syncs());
+        self.take_in_failures(failed);
+    }
+
+    /// Returns the logs that were written since they were last synced; whoever takes them syncs them.
+    fn unsynced_logs(&mut self) -> Vec<LogSync> {
+        let streams = &mut self.streams;
+        self.touched.iter().filter_map(|stream| streams.get_mut(*stream)?.begin_sync()).collect()
     }
 }
