@@ -134,6 +134,8 @@ impl Task {
 pub struct TasksState {
     pub(super) position: Position,
     pub(super) tasks: RedBlackTreeMapSync<TaskId, Arc<Task>>,
+    /// Those of them that do not wait: few, however many do.
+    begun: RedBlackTreeSetSync<TaskId>,
     /// Pairs of a task and one that waits for its end.
     dependents: RedBlackTreeSetSync<(TaskId, TaskId)>,
     /// Where the requests are that had a key, by the hash of that.
@@ -161,6 +163,16 @@ impl TasksState {
     /// Returns the tasks that have not ended, in the order of their ids.
     pub fn iter(&self) -> impl Iterator<Item = &Arc<Task>> {
         self.tasks.values()
+    }
+
+    /// Returns those of them whose attempt goes on, in the same order.
+    pub fn begun(&self) -> impl Iterator<Item = &Arc<Task>> {
+        self.begun.iter().filter_map(|task| self.tasks.get(task))
+    }
+
+    /// Tells whether any of them waits for its turn.
+    pub fn has_pending(&self) -> bool {
+        self.tasks.size() > self.begun.size()
     }
 
     /// Returns how many there are.
@@ -197,6 +209,10 @@ impl TasksState {
         for dependency in &task.unmet {
             self.dependents.insert_mut((dependency.task_id, task.id));
         }
+        match task.status {
+            TaskStatus::Pending => drop(self.begun.remove_mut(&task.id)),
+            _ => self.begun.insert_mut(task.id),
+        }
         self.tasks.insert_mut(task.id, Arc::new(task));
     }
 
@@ -204,6 +220,7 @@ impl TasksState {
     pub(super) fn take(&mut self, task: TaskId) {
         let Some(taken) = self.tasks.get(&task).cloned() else { return };
         self.tasks.remove_mut(&task);
+        self.begun.remove_mut(&task);
         for dependency in &taken.unmet {
             self.dependents.remove_mut(&(dependency.task_id, task));
         }

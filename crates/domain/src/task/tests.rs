@@ -515,6 +515,10 @@ proptest! {
                 prop_assert_eq!(standing.transitions, *count);
                 prop_assert_eq!(state.get(id(n)).is_some(), !standing.status.is_ended());
             }
+            let (pending, begun): (Vec<_>, Vec<_>) =
+                state.iter().partition(|task| task.status == TaskStatus::Pending);
+            prop_assert_eq!(state.begun().collect::<Vec<_>>(), begun);
+            prop_assert_eq!(state.has_pending(), !pending.is_empty());
         }
         let text = serde_json::to_string(&state).expect("JSON");
         prop_assert_eq!(&serde_json::from_str::<TasksState>(&text).expect("read"), &state);

@@ -61,9 +61,9 @@ impl Tasks {
         }
     }
 
-    /// Tells whether anything has a budget.
+    /// Tells whether anything that goes on has a budget.
     fn has_budgets(&self, state: &TasksState) -> bool {
-        self.budgets != BudgetSettings::default() || state.iter().any(|task| task.spec.budget.is_some())
+        self.budgets != BudgetSettings::default() || state.begun().any(|task| task.spec.budget.is_some())
     }
 
     /// Holds what goes on in a session to its budgets.
@@ -197,7 +197,7 @@ impl Tasks {
             let next = [most / 10 * 8, most].into_iter().find(|at| *at > used)?;
             Some(Duration::from_millis(((next - used) / at_once.max(1)).max(1)))
         };
-        let running = state.iter().filter(|task| task.status != TaskStatus::Pending && task.cancel.is_none());
+        let running = state.begun().filter(|task| task.cancel.is_none());
         let of_tasks = running.filter_map(|task| {
             let budget = task.spec.budget.or(self.budgets.task)?;
             left(budget.wall_s, task.wall_ms(now), 1)

@@ -1,7 +1,5 @@
 //! Tasks followed through their sessions: what a session is doing says where its task stands, while its run has no end of its own.
 
-use std::sync::Arc;
-
 use rekindle_domain::event::{CancelReason, TaskStatus};
 use rekindle_domain::id::SessionId;
 use rekindle_domain::task::status_mapping::{Mapped, SessionFacts, task_status};
@@ -25,9 +23,7 @@ impl Tasks {
     }
 
     fn try_follow(&self, state: &TasksState, session: SessionId) -> Result<()> {
-        let is_its =
-            |task: &&Arc<Task>| task.status != TaskStatus::Pending && task.session_id == Some(session);
-        let Some(task) = state.iter().find(is_its) else { return Ok(()) };
+        let Some(task) = state.begun().find(|task| task.session_id == Some(session)) else { return Ok(()) };
         let entry = self.views.directory.get(self.views.store(), session);
         let missed = entry.as_ref().and_then(|entry| entry.state.run.as_ref());
         let missed = missed.map(|run| compose::catch_up(task, session, run)).unwrap_or_default();

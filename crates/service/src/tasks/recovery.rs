@@ -15,7 +15,7 @@ impl Tasks {
     /// Looks at all tasks that have begun: after a start, nobody knows what happened to them meanwhile.
     pub(super) fn resume_all(&self) {
         let Ok(state) = self.state() else { return };
-        for task in state.iter().filter(|task| task.status != TaskStatus::Pending) {
+        for task in state.begun() {
             let entry = task
                 .session_id
                 .and_then(|session| self.views.directory.get(self.views.store(), session))

@@ -111,7 +111,7 @@ impl Tasks {
         let now = self.views.workers.records.time();
         self.end_what_must(&state, &now);
         self.hold_all_to_budgets(&state, &now);
-        if !state.iter().any(|task| task.status == TaskStatus::Pending) {
+        if !state.has_pending() {
             return self.next_deadline(&state, &now);
         }
         match self.schedule(&state, &now) {
@@ -157,7 +157,7 @@ impl Tasks {
     /// Asks for the end of what runs behind its deadline or has used up its budget, and has every wish for an end carried out that was recorded: whoever
     /// recorded it may have died before anybody was told.
     fn end_what_must(&self, state: &TasksState, now: &Now) {
-        for task in state.iter().filter(|task| task.status != TaskStatus::Pending) {
+        for task in state.begun() {
             let is_late = task.spec.deadline_at.is_some_and(|deadline| now.is_past(deadline));
             let ended = match &task.cancel {
                 Some(cancel) => self.cancel_run(task, cancel),
@@ -174,7 +174,7 @@ impl Tasks {
 
     /// Returns how long it is until the first deadline of a task that runs, or the end of the time that something may take.
     fn next_deadline(&self, state: &TasksState, now: &Now) -> Duration {
-        let running = state.iter().filter(|task| task.status != TaskStatus::Pending && task.cancel.is_none());
+        let running = state.begun().filter(|task| task.cancel.is_none());
         let deadline = running.filter_map(|task| task.spec.deadline_at).map(|at| now.millis_until(at)).min();
         let deadline = deadline.map(|left| Duration::from_millis(left.max(1)));
         [deadline, self.next_budget_end(state, now)].into_iter().flatten().fold(AT_LEAST_EVERY, Duration::min)

@@ -111,7 +111,7 @@ impl Tasks {
 
     /// Returns the place of each task that waits, and what it waits for.
     fn waits(&self, state: &TasksState) -> HashMap<TaskId, (usize, String)> {
-        if !state.iter().any(|task| task.status == TaskStatus::Pending) {
+        if !state.has_pending() {
             return HashMap::new();
         }
         self.explain(state, |decision| {

@@ -9,7 +9,7 @@ use rekindle_domain::id::{SessionId, StreamId};
 
 use crate::lock::locked;
 
-/// Sessions that grow are looked at together, not more often than this.
+/// Sessions that grow are looked at together, this long behind the first of them: whoever made it grow has its answer by then.
 const TOGETHER: Duration = Duration::from_millis(20);
 
 /// What has happened.
@@ -17,6 +17,8 @@ const TOGETHER: Duration = Duration::from_millis(20);
 pub(crate) struct Happened {
     /// Sessions that are not what they were.
     pub(super) sessions: BTreeSet<SessionId>,
+    /// When they are to be looked at.
+    due: Option<Instant>,
     /// Tasks were asked for or changed.
     pub(super) tasks: bool,
     /// Nobody needs the thread any more.
@@ -45,8 +47,13 @@ impl Wake {
     /// A session is not what it was.
     pub(crate) fn changed(&self, session: SessionId) {
         if self.sessions_matter.load(Ordering::Relaxed) {
-            locked(&self.happened).sessions.insert(session);
-            self.bell.notify_one();
+            let mut happened = locked(&self.happened);
+            happened.sessions.insert(session);
+            // The thread is told of the first, and finds the others.
+            if happened.due.is_none() {
+                happened.due = Some(Instant::now() + TOGETHER);
+                self.bell.notify_one();
+            }
         }
     }
 
@@ -64,15 +71,61 @@ impl Wake {
 
     /// Waits until something has happened, or for so long, and returns what has.
     pub(super) fn wait(&self, most: Duration) -> Happened {
-        let (begin, mut happened) = (Instant::now(), locked(&self.happened));
+        let (end, mut happened) = (Instant::now() + most, locked(&self.happened));
         loop {
-            let ready = happened.tasks || happened.stop;
-            let patience = if happened.sessions.is_empty() { most } else { most.min(TOGETHER) };
-            let left = patience.saturating_sub(begin.elapsed());
-            if ready || left.is_zero() {
+            let due = happened.due.map_or(end, |due| due.min(end));
+            let left = due.saturating_duration_since(Instant::now());
+            if happened.tasks || happened.stop || left.is_zero() {
                 return std::mem::take(&mut happened);
             }
             happened = self.bell.wait_timeout(happened, left).unwrap_or_else(PoisonError::into_inner).0;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LONG: Duration = Duration::from_secs(60);
+
+    #[test]
+    fn sessions_are_looked_at_together_and_tasks_at_once() {
+        let wake = Wake::default();
+        let sessions = [SessionId::from_ulid(1), SessionId::from_ulid(2)];
+        let begin = Instant::now();
+        sessions.into_iter().for_each(|session| wake.changed(session));
+        assert!(wake.wait(Duration::ZERO).sessions.is_empty(), "without tasks nobody asks");
+
+        wake.sessions_matter.store(true, Ordering::Relaxed);
+        sessions.into_iter().for_each(|session| wake.changed(session));
+        assert!(wake.wait(LONG).sessions.into_iter().eq(sessions));
+        assert!(begin.elapsed() >= TOGETHER);
+        assert!(wake.wait(Duration::ZERO).sessions.is_empty(), "once");
+
+        // Whoever looks for another reason takes what there is along, and the next begins anew.
+        wake.changed(sessions[0]);
+        wake.look();
+        let happened = wake.wait(LONG);
+        assert!(happened.tasks && happened.sessions.into_iter().eq([sessions[0]]));
+        let begin = Instant::now();
+        wake.changed(sessions[1]);
+        assert!(wake.wait(LONG).sessions.into_iter().eq([sessions[1]]));
+        assert!(begin.elapsed() >= TOGETHER);
+    }
+
+    #[test]
+    fn a_thread_that_waits_is_told() {
+        let wake = Wake::default();
+        wake.sessions_matter.store(true, Ordering::Relaxed);
+        let session = SessionId::from_ulid(1);
+        std::thread::scope(|scope| {
+            let waits = scope.spawn(|| wake.wait(LONG));
+            wake.changed(session);
+            assert!(waits.join().expect("it does not panic").sessions.contains(&session));
+            let waits = scope.spawn(|| wake.wait(LONG));
+            wake.stop();
+            assert!(waits.join().expect("it does not panic").stop);
+        });
     }
 }
