@@ -1,7 +1,6 @@
 //! The `rekindle` command: arguments in, text and exit codes out. It has no rules of its own.
 
 mod agent_choice;
-mod budget_text;
 mod budgets_config;
 mod bundle_progress;
 mod canvas;

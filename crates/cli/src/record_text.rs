@@ -15,7 +15,6 @@ use rekindle_terminal::output::{
 use rekindle_terminal::sanitise;
 use serde_json::Value;
 
-use crate::budget_text;
 use crate::checkpoint_text;
 use crate::drift_text;
 use crate::payloads::Payloads;
@@ -277,7 +276,7 @@ fn gist(event: &Event<'_>) -> String {
         }
         Event::RunCheckpoint(checkpoint) => checkpoint_text::gist(checkpoint),
         Event::RunDrift(found) => drift_text::sentences(&found.drift).join("; "),
-        Event::RunBudget(budget) => budget_text::sentence(&budget.notice),
+        Event::RunBudget(budget) => budget.notice.to_string(),
         Event::TokenMinted(token) => token.resume_token_id.to_string(),
         Event::TokenConsumed(token) => format!("{} {}", token.resume_token_id, by(token.by.as_deref())),
         Event::TokenRevoked(token) => format!("{} {}", token.resume_token_id, token.reason),

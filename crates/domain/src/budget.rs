@@ -1,6 +1,8 @@
 //! Budgets: whether what was used is within what may be used, by a run, a session, a task, or everything on one day. What an agent does
 //! not tell is unknown, and is not taken for nothing used; what is unknown cannot exceed anything.
 
+use std::fmt;
+
 use serde::{Deserialize, Serialize};
 
 use crate::event::{Budget, BudgetNotice, BudgetPart, BudgetScope};
@@ -71,10 +73,31 @@ pub fn budget_notice(scope: BudgetScope, budget: &Budget, used: &Used) -> Option
     (exceeded || is_near).then_some(BudgetNotice { scope, part, used, limit, exceeded })
 }
 
+/// Tells of a budget that leaves nothing for another turn.
+pub fn nothing_left(scope: BudgetScope, budget: &Budget, used: &Used) -> Option<BudgetNotice> {
+    let next = Used { turns: used.turns.saturating_add(1), ..*used };
+    let notice = budget_notice(scope, budget, &next).filter(|notice| notice.exceeded)?;
+    let is_turns = notice.part == BudgetPart::Turns;
+    Some(BudgetNotice { used: if is_turns { used.turns as f64 } else { notice.used }, ..notice })
+}
+
 /// Returns how much of something is used, in hundredths; of nothing everything is. The last turn that may be made is not cut short.
 fn share(part: BudgetPart, used: f64, limit: f64) -> f64 {
     let limit = if part == BudgetPart::Turns { limit + 1.0 } else { limit };
     if limit > 0.0 { used / limit * 100.0 } else { f64::INFINITY }
+}
+
+impl fmt::Display for BudgetNotice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let BudgetNotice { scope, part, used, limit, exceeded } = *self;
+        write!(f, "the {} has used ", scope.as_str())?;
+        match part {
+            BudgetPart::Cost => write!(f, "{used:.2} of {limit:.2} (cost)")?,
+            BudgetPart::WallTime => write!(f, "{used:.0} of {limit:.0} s")?,
+            part => write!(f, "{used:.0} of {limit:.0} {}", part.name())?,
+        }
+        f.write_str(if exceeded { ": nothing is left" } else { "" })
+    }
 }
 
 /// Returns the worst of several notices: the first budget that is used up, or else the first that nearly is.
@@ -109,6 +132,30 @@ mod tests {
             (Used { turns: 3, ..used }, Some((BudgetPart::Turns, true))),
         ] {
             assert_eq!(told(&budget, used), expected, "{used:?}");
+        }
+    }
+
+    #[test]
+    fn a_turn_more_is_too_much_where_nothing_is_left() {
+        let budget = Budget { cost: Some(2.0), turns: Some(2), ..Budget::default() };
+        let left =
+            |used: Used| nothing_left(BudgetScope::Session, &budget, &used).map(|told| told.to_string());
+        assert_eq!(left(Used { turns: 1, cost: Some(1.9), ..Used::default() }), None);
+        let told = left(Used { turns: 2, ..Used::default() });
+        assert_eq!(told.as_deref(), Some("the session has used 2 of 2 turns: nothing is left"));
+        let told = left(Used { turns: 1, cost: Some(2.1), ..Used::default() });
+        assert_eq!(told.as_deref(), Some("the session has used 2.10 of 2.00 (cost): nothing is left"));
+    }
+
+    #[test]
+    fn each_part_is_told_in_its_unit() {
+        for (part, used, limit, exceeded, told) in [
+            (BudgetPart::Tokens, 810.0, 1_000.0, false, "the day has used 810 of 1000 tokens"),
+            (BudgetPart::Cost, 4.1, 5.0, false, "the day has used 4.10 of 5.00 (cost)"),
+            (BudgetPart::WallTime, 60.2, 60.0, true, "the day has used 60 of 60 s: nothing is left"),
+        ] {
+            let notice = BudgetNotice { scope: BudgetScope::Day, part, used, limit, exceeded };
+            assert_eq!(notice.to_string(), told);
         }
     }
 

@@ -8,6 +8,7 @@
 
 pub mod access;
 pub mod boottime;
+mod budget_gate;
 pub mod bundles;
 mod commands;
 pub mod daemon;

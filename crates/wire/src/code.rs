@@ -82,6 +82,7 @@ codes! {
     AgentUnreachable = "agent_unreachable", 409: "the agent cannot be reached just now";
     AnswerUnfit = "answer_unfit", 409: "the agent did not offer this answer";
     BlobDamaged = "blob_damaged", 409: "the payload's file is damaged";
+    BudgetExceeded = "budget_exceeded", 409: "the budget of the session, or of the day, is used up";
     Busy = "busy", 409: "the session changes too quickly";
     CheckpointMissing = "checkpoint_missing", 409: "the run has no checkpoint to compare, or not yet";
     Collecting = "collecting", 409: "what nobody needs is being collected already";

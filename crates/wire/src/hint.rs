@@ -53,6 +53,8 @@ pub enum Hint {
     LeaveFiles,
     /// Cancel, which empties the queue.
     EmptyQueue,
+    /// Allow more, in the daemon's configuration.
+    RaiseBudget,
     /// Give the session a new message.
     SendMessage,
     /// Begin another session.

@@ -15,7 +15,6 @@ use serde_json::json;
 use serde_json::value::{RawValue, to_raw_value};
 
 use super::{Context, Unheard};
-use crate::budget_text;
 use crate::checkpoint_text::files_text;
 use crate::drift_text;
 use crate::evidence_text;
@@ -139,7 +138,7 @@ fn rows(session: &SessionView, tail: Option<String>, unheard: Option<Unheard>, n
     }
     rows.extend(session.run.as_ref().and_then(files_text).map(|files| ("files", files)));
     let budget = session.run.as_ref().and_then(|run| run.budget.as_ref());
-    rows.extend(budget.map(|notice| ("budget", budget_text::sentence(notice))));
+    rows.extend(budget.map(|notice| ("budget", notice.to_string())));
     let drift = session.run.as_ref().and_then(|run| run.drift.as_ref());
     for (index, said) in drift.map(drift_text::sentences).unwrap_or_default().into_iter().enumerate() {
         rows.push((if index == 0 { "drift" } else { "" }, said));

@@ -9,7 +9,6 @@ use super::ask::Ask;
 use super::piece::{Piece, clean_line, line};
 use super::question_end::QuestionEnd;
 use super::run_end::RunEnd;
-use crate::budget_text;
 use crate::drift_text;
 use crate::payloads::Payloads;
 use crate::record_text::{payload, word};
@@ -48,7 +47,7 @@ pub(super) fn run_lines(event: &Event<'_>, blobs: &Payloads) -> Vec<Piece> {
             let said = drift_text::sentences(&found.drift).into_iter();
             said.map(|said| clean_line(WARN, format!("since the last turn: {said}"))).collect()
         }
-        Event::RunBudget(budget) => vec![clean_line(WARN, budget_text::sentence(&budget.notice))],
+        Event::RunBudget(budget) => vec![clean_line(WARN, budget.notice.to_string())],
         Event::RunCompleted(completed) => {
             // These are an agent's and a command's words for having done what was asked.
             let done = |reason: &&str| matches!(*reason, "end_turn" | "exit");

@@ -49,8 +49,54 @@ fn a_run_that_has_used_its_budget_is_cancelled_and_the_next_one_has_its_own() {
     // What was used before is not the next one's.
     assert_eq!(say(&lab, &id, "say more"), "completed");
     assert_eq!(say(&lab, &id, "say last"), "completed");
-    assert_eq!(say(&lab, &id, "barrier never"), "cancelled", "a fourth turn");
-    assert_eq!(notices(&lab, &id).last().map(String::as_str), Some("session turns over"));
+    let turns = lab.count(&id, "run.started");
+    let why = refusal(&lab, &format!("/api/sessions/{id}/messages"), &json!({"content": "say more"}));
+    assert_eq!(why, "the session has used 3 of 3 turns: nothing is left");
+    assert_eq!(lab.count(&id, "run.started"), turns, "nothing has begun");
+}
+
+/// Asks for a run for which nothing is left; returns why it is refused.
+fn refusal(lab: &Lab, path: &str, body: &Value) -> String {
+    let reply = lab.ask("POST", path, body);
+    let error = &reply.body["error"];
+    assert_eq!((reply.status, &error["code"]), (409, &json!("budget_exceeded")), "{error}");
+    error["message"].as_str().expect("a text").to_owned()
+}
+
+// I5: what was taken once is known, whatever has been used since.
+#[test]
+fn nothing_begins_where_nothing_is_left_and_what_began_is_known_by_its_key() {
+    let lab = configured("session = { turns = 2 }\n");
+    let id = lab.run("say one");
+    lab.wait_end(&id);
+    let messages = format!("/api/sessions/{id}/messages");
+    let send = |key: &str| {
+        lab.try_ask(
+            "POST",
+            &messages,
+            &format!("Idempotency-Key: {key}\r\n"),
+            &json!({"content": "barrier on"}),
+        )
+        .expect("an answer")
+    };
+    let first = send("one");
+    assert_eq!(first.status, 202, "{}", first.body);
+    // Behind another it waits for its turn, and is looked at then.
+    let queued = lab.post(&messages, &json!({"content": "barrier never"}));
+    assert_eq!(queued["queued"], true);
+    lab.pass("on");
+    wait_for("the end of what waited", || {
+        (notices(&lab, &id).last().map(String::as_str) == Some("session turns over")).then_some(())
+    });
+    assert_eq!(lab.wait_end(&id), "cancelled");
+    let again = send("one");
+    assert_eq!((again.status, &again.body["message_id"]), (202, &first.body["message_id"]));
+    let refused = send("two");
+    assert_eq!((refused.status, &refused.body["error"]["code"]), (409, &json!("budget_exceeded")));
+    let output = lab.rekindle(&["send", &id, "say more"]).output().expect("it runs");
+    let text = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(text.contains("the session has used 3 of 2 turns: nothing is left"), "{text}");
+    assert!(text.contains("begin another one with rekindle run"), "{text}");
 }
 
 #[test]
@@ -84,6 +130,15 @@ fn the_budget_of_a_day_is_that_of_all_sessions_and_daemons() {
     let second = lab.run("usage 10 1 0.6\nbarrier never");
     assert_eq!(lab.wait_end(&second), "cancelled");
     assert_eq!(notices(&lab, &second).last().map(String::as_str), Some("day cost over"));
+    let why = refusal(&lab, "/api/sessions", &lab.session("say more"));
+    assert!(why.starts_with("the day has used 1.20 of 1.00 (cost): nothing is left, until "), "{why}");
+    // The next daemon knows it as soon as it has added up the day.
+    lab.restart();
+    wait_for("a refusal", || {
+        let reply =
+            lab.ask("POST", &format!("/api/sessions/{first}/messages"), &json!({"content": "say more"}));
+        (reply.status == 409).then(|| assert_eq!(reply.body["error"]["code"], "budget_exceeded"))
+    });
     // Work that waits begins tomorrow, or when somebody allows more.
     let task = lab.add_task(&lab.task_in("a", "say done"));
     let waits = wait_for("what it waits for", || {

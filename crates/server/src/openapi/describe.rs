@@ -232,6 +232,7 @@ pub(crate) fn create_session() -> Operation {
         ])
         // Those of going on in a session.
         .refuses([Code::Busy, Code::EnvMissing, Code::QueueFull, Code::SessionClosed])
+        .refuses([Code::BudgetExceeded])
         .takes_idempotency_key()
         .leads_to([
             "getSession",
@@ -300,6 +301,7 @@ pub(crate) fn send_message() -> Operation {
             .example(example)
             .appends()
             .refuses([Code::Busy, Code::InvalidContent, Code::InvalidEnv, Code::QueueFull, Code::SessionClosed])
+            .refuses([Code::BudgetExceeded])
             .takes_idempotency_key()
 }
 
@@ -497,9 +499,10 @@ pub(crate) fn answer_wait() -> Operation {
 }
 
 /// Why an answer is not taken.
-const ANSWERING: [Code; 14] = [
+const ANSWERING: [Code; 15] = [
     Code::AgentUnreachable,
     Code::AnswerUnfit,
+    Code::BudgetExceeded,
     Code::Busy,
     Code::InvalidAnswer,
     Code::InvalidContent,

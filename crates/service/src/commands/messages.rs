@@ -107,6 +107,10 @@ fn plan(
     if let Some(wait) = wait_id.filter(|wait| !is_void(state, *wait)) {
         return Err(ServiceError::wait_closed(wait));
     }
+    // What waits for its turn behind another is looked at when that comes.
+    if state.open_run().is_none() {
+        workers.budgets.check(Some(state), &workers.records.time())?;
+    }
     let now = Expect::LastSeq(state.last_seq);
     // A key and a wait were looked for in what there was, and names are added to it: nothing may have come since.
     let looked = key.is_some() || wait_id.is_some() || names.is_some();

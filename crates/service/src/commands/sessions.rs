@@ -45,6 +45,9 @@ pub(crate) fn create(views: &Views, locks: &Locks, new: NewSession, key: Option<
         return Ok(found);
     }
     let Prepared { created, prompt } = prepare(&new, key)?;
+    if prompt.is_some() {
+        workers.budgets.check(None, &workers.records.time())?;
+    }
     let session = SessionId::mint(millis(workers.records.now()), random()?);
     let first = prompt.map(|prompt| new_message(workers, prompt, None, None)).transpose()?;
     let unsent = first.as_ref().map(|(first, run)| UnsentPrompt::message(*run, first.content.clone()));

@@ -28,6 +28,7 @@ use super::holder::Scripted;
 use super::port::Port;
 use super::rewinds::ScriptedFiles;
 use crate::boottime::BootClock;
+use crate::budget_gate::BudgetGate;
 use crate::commands::{Locks, fork, messages, resume_session, sessions, waits};
 use crate::drive::agents::Agents;
 use crate::drive::environment::{Env, Environment};
@@ -183,7 +184,13 @@ impl Home {
         let (before_us, arrivals) = (self.before_us.clone(), self.arrivals.clone());
         let contended = Contended { store: store.clone(), before_us, arrivals };
         let records = Records::new(Arc::new(contended), self.clock.clone(), self.steady);
-        let workers = Arc::new(Workers::new(records, agents, self.files.clone(), Arc::new(Nobody)));
+        let workers = Arc::new(Workers::new(
+            records,
+            agents,
+            BudgetGate::default(),
+            self.files.clone(),
+            Arc::new(Nobody),
+        ));
         let (seat, worker) = workers.hire_by_hand(self.session);
         self.daemon = Some(Daemon { worker, seat, workers, store });
     }

@@ -5,7 +5,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use jiff::tz::TimeZone;
-use rekindle_domain::budget::{Used, budget_notice, worst_notice};
+use rekindle_domain::budget::{Used, budget_notice, nothing_left, worst_notice};
 use rekindle_domain::event::{
     Budget, BudgetNotice, BudgetScope, CancelReason, RunBudget, TaskChanged, TaskStatus,
 };
@@ -55,6 +55,7 @@ impl Tasks {
     /// Holds what goes on in all sessions to its budgets.
     pub(super) fn hold_all_to_budgets(&self, state: &TasksState, now: &Now) {
         if self.has_budgets(state) {
+            self.used_today(None, now);
             for entry in self.open_runs() {
                 self.hold_to_budgets(state, &entry.state, now);
             }
@@ -148,9 +149,10 @@ impl Tasks {
         Used { wall_ms: task.wall_ms(now), turns: task.attempt.into(), ..sum }
     }
 
-    /// Returns what was used today and when today ends, if the day has a budget; takes in how a session stands.
+    /// Returns what was used today and when today ends, if the day has a budget; takes in how a session stands. Messages are refused
+    /// from the moment on at which nothing is left.
     fn used_today(&self, session: Option<&SessionState>, now: &Now) -> Option<(Used, Timestamp)> {
-        self.budgets.day?;
+        let budget = self.budgets.day?;
         let mut today = self.today.0.lock().unwrap_or_else(PoisonError::into_inner);
         if today.as_ref().is_none_or(|day| !day.has(now.wall)) {
             let mut day = DailyUsage::new(now.wall, &TimeZone::system());
@@ -169,16 +171,16 @@ impl Tasks {
         if let Some(state) = session {
             day.add(&self.store, state, now);
         }
-        Some((day.used(), day.end))
+        let (used, end) = (day.used(), day.end);
+        let spent = nothing_left(BudgetScope::Day, &budget, &used).map(|notice| (notice, end));
+        self.views.workers.budgets.set_day(spent);
+        Some((used, end))
     }
 
     /// Returns when tasks may begin again, if the budget of the day is used up.
     pub(super) fn none_before(&self, now: &Now) -> Option<Timestamp> {
         let (used, end) = self.used_today(None, now)?;
-        // Whatever begins is one turn more.
-        let next = Used { turns: used.turns + 1, ..used };
-        let notice = budget_notice(BudgetScope::Day, &self.budgets.day?, &next);
-        notice.is_some_and(|notice| notice.exceeded).then_some(end)
+        nothing_left(BudgetScope::Day, &self.budgets.day?, &used).map(|_| end)
     }
 
     /// Returns how long it is until the time is used up that runs may take which are no tasks.

@@ -18,6 +18,7 @@ use super::Worker;
 use super::command::Command;
 use super::retry::Unattended;
 use super::spoken::Spoken;
+use crate::budget_gate::BudgetGate;
 use crate::drive::agents::Agents;
 use crate::drive::checkpoints::CheckpointCounts;
 use crate::drive::live::AgentContext;
@@ -44,6 +45,8 @@ pub(crate) trait Watcher: Send + Sync {
 pub(crate) struct Workers {
     pub(crate) records: Records,
     pub(crate) agents: Agents,
+    /// Whether there is anything left for a run.
+    pub(crate) budgets: BudgetGate,
     /// Who makes directories what trees say.
     pub(super) files: Arc<dyn RestoreFiles>,
     pub(super) watcher: Arc<dyn Watcher>,
@@ -115,12 +118,14 @@ impl Workers {
     pub(crate) fn new(
         records: Records,
         agents: Agents,
+        budgets: BudgetGate,
         files: Arc<dyn RestoreFiles>,
         watcher: Arc<dyn Watcher>,
     ) -> Workers {
         Workers {
             records,
             agents,
+            budgets,
             files,
             watcher,
             pool: Pool::default(),
