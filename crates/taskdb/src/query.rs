@@ -25,6 +25,8 @@ pub struct TaskQuery {
     pub session: Option<SessionId>,
     /// Only parts of this task.
     pub parent: Option<TaskId>,
+    /// Only those whose id begins with this.
+    pub prefix: Option<TaskId>,
     /// Only of this home; of every one that writes to the database without it.
     pub home_id: Option<String>,
     /// Only those before this one: the last of the page before.
@@ -79,6 +81,11 @@ impl TaskQuery {
         if let Some(words) = &self.words {
             conditions
                 .push(format!("lower(title) LIKE {} ESCAPE '~'", given(contains(&words.to_lowercase()))));
+        }
+        if let Some(prefix) = self.prefix {
+            // Nothing in an id comes behind a tilde.
+            let (from, to) = (given(prefix.to_string()), given(format!("{prefix}~")));
+            conditions.push(format!("task_id >= {from} AND task_id < {to}"));
         }
         if let Some(before) = self.before {
             conditions.push(format!("task_id < {}", given(before.to_string())));

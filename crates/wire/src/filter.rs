@@ -48,6 +48,8 @@ pub struct TaskFilter {
     pub session: Option<SessionId>,
     /// Parts of this task.
     pub parent: Option<TaskId>,
+    /// Whose id begins with this.
+    pub prefix: Option<TaskId>,
     /// Of every home that writes to the same database: 1, or 0.
     #[schemars(extend("enum" = ["1", "0"]))]
     pub all_homes: Option<String>,

@@ -59,6 +59,7 @@ mod slept;
 mod snapshots;
 mod statuses;
 mod sweep;
+mod task_commands;
 mod task_crashes;
 mod task_database;
 mod task_events;

@@ -20,12 +20,12 @@ use rekindle_testkit::gated::GatedDisk;
 use rekindle_testkit::sim::{Fault, FaultKind};
 use rekindle_wire::request::{NewFork, NewMessage};
 use rekindle_wire::view::{ForkVerdict, MessageTaken, SessionView};
-use serde_json::Value;
 
 use super::captures::CaptureScript;
 use super::contention::{Arrivals, Contended};
 use super::holder::Scripted;
 use super::port::Port;
+use super::record_names::short_name;
 use super::rewinds::ScriptedFiles;
 use crate::boottime::BootClock;
 use crate::budget_gate::BudgetGate;
@@ -556,7 +556,7 @@ impl Home {
         let (mut lines, mut records) = (reader.forward(Cursor::START), Vec::new());
         while let Some(raw) = lines.next().expect("a log") {
             let line = Line::parse(raw.bytes).expect("a record");
-            records.extend(short(line.kind, &serde_json::from_str(line.text).expect("JSON")));
+            records.extend(short_name(line.kind, &serde_json::from_str(line.text).expect("JSON")));
         }
         records
     }
@@ -564,44 +564,4 @@ impl Home {
 
 fn do_it() -> NewMessage {
     serde_json::from_str(r#"{"content":"do it"}"#).expect("a message")
-}
-
-/// Names a record by its kind and what tells it from others; none of those that are the same in every session.
-fn short(kind: &str, record: &Value) -> Option<String> {
-    let is = |field: &str| record[field].as_bool() == Some(true);
-    let word = |field: &str| record[field].as_str().map(|word| format!(" {word}")).unwrap_or_default();
-    let more = match kind {
-        "session.created" | "agent.started" | "agent.ready" | "status.derived" => return None,
-        "input.queued" if record["what"] == "setup" => return None,
-        "agent.notice" if record["what"] != "load_timed_out" => return None,
-        _ if kind.starts_with("token.") || kind.starts_with("snapshot.") => return None,
-        "agent.notice" | "input.queued" => word("what"),
-        "message.user" if is("queued") => " queued".to_owned(),
-        "run.started" => match record["attempt"].as_u64() {
-            Some(attempt) if attempt > 1 => format!(" attempt={attempt}"),
-            _ => String::new(),
-        },
-        "run.interrupted" => {
-            let tools = record["uncertain"].as_array().is_some_and(|tools| !tools.is_empty());
-            let (tools, turn) =
-                (if tools { " tools" } else { "" }, if is("uncertain_turn") { " turn" } else { "" });
-            format!("{}{tools}{turn}", word("reason"))
-        }
-        "run.checkpoint" => {
-            let late = if record["how"] == "late" { " late" } else { "" };
-            let why = record["not_taken"]["reason"].as_str().map(|why| format!(" {why}"));
-            let touched = &record["files_touched"];
-            let lines = match (touched["lines_added"].as_u64(), touched["lines_removed"].as_u64()) {
-                (Some(0), Some(0)) | (None, _) | (_, None) => String::new(),
-                (Some(added), Some(removed)) => format!(" +{added} -{removed}"),
-            };
-            let files = touched["total"].as_u64().map(|files| format!(" {files} files{lines}"));
-            format!("{}{late}{}{}", word("at"), why.unwrap_or_default(), files.unwrap_or_default())
-        }
-        "run.drift" => format!(" {}", super::drift::what_drifted(record)),
-        "run.resumed" => word("how"),
-        "session.restored" => word("verdict"),
-        _ => String::new(),
-    };
-    Some(format!("{kind}{more}"))
 }

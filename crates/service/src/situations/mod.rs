@@ -21,6 +21,7 @@ mod loads;
 mod outcomes;
 mod port;
 mod queue;
+mod record_names;
 mod restores;
 mod rewinds;
 mod starts;

@@ -35,6 +35,7 @@ impl Tasks {
             query.before = Some(before);
         }
         (query.kind, query.session, query.parent) = (filter.kind, filter.session, filter.parent);
+        query.prefix = filter.prefix;
         (query.label, query.agent) = (filter.label.clone(), filter.agent.clone());
         (query.directory, query.words) = (filter.cwd.clone(), filter.q.clone());
         query.home_id = match filter.all_homes.as_deref() {

@@ -107,6 +107,9 @@ fn questions(db: &mut TaskDb) {
         (40, with(&|query| query.kind = Some(TaskKind::Task))),
         (0, with(&|query| query.kind = Some(TaskKind::Run))),
         (1, with(&|query| query.parent = Some(id(0)))),
+        (40, with(&|query| query.prefix = Some("task_0".parse().expect("the beginning of an id")))),
+        (1, with(&|query| query.prefix = Some(id(7)))),
+        (0, with(&|query| query.prefix = Some("task_7zz".parse().expect("the beginning of an id")))),
     ] {
         assert_eq!(count(query.clone()), expected, "{query:?}");
     }

@@ -22,7 +22,7 @@ use crate::session_options::{SessionOptions, seconds};
 
 /// Add a task, or one for each item of a file
 ///
-/// A file has a task in each line, as a JSON object (`{\"prompt\": \"…\", \"priority\": 5, \"ref\": \"a\", \"after\": [\"b\"]}`; what it
+/// A file has a task in each line, as a JSON object (`{"prompt": "…", "priority": 5, "ref": "a", "after": ["b"]}`; what it
 /// does not say is as the options say), or is Markdown with a task in each `- [ ]` item. All of them are added, or none.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:

@@ -6,7 +6,7 @@ use rekindle_client::clock::SystemClock;
 use rekindle_client::{Exit, Failure};
 use rekindle_domain::event::FilesTouched;
 use rekindle_domain::time::Clock;
-use rekindle_terminal::output::{BOLD, DIM, styled, when};
+use rekindle_terminal::output::{BOLD, DIM, plural, styled, when};
 use rekindle_terminal::sanitise;
 use rekindle_wire::view::{TaskUsage, TaskView};
 
@@ -58,8 +58,9 @@ pub(super) fn write_task(out: &mut dyn Write, task: &TaskView) -> Result<(), Fai
     }
     if let Some(progress) = &task.progress {
         let said = progress.last_words.as_deref().map(|words| format!("; {}", sanitise::line(words)));
-        let (calls, said) = (progress.tool_calls, said.unwrap_or_default());
-        line("progress", format!("{} turns, {calls} tool calls{said}", progress.turns))?;
+        let turns = plural(progress.turns.into(), "turn");
+        let calls = plural(progress.tool_calls.into(), "tool call");
+        line("progress", format!("{turns}, {calls}{}", said.unwrap_or_default()))?;
         if let Some(plan) = &progress.plan {
             let now = plan.now.as_deref().map(|now| format!(": {}", sanitise::line(now)));
             line("plan", format!("{} of {} steps{}", plan.done, plan.total, now.unwrap_or_default()))?;

@@ -19,6 +19,9 @@ impl TaskArg {
     }
 }
 
+/// Most tasks that are named where one is meant.
+const NAMED: usize = 8;
+
 /// Finds the task that a name means.
 pub(super) fn find(name: &str, client: &Client) -> Result<TaskId, Failure> {
     let rest = name.strip_prefix("task_").unwrap_or(name);
@@ -32,15 +35,20 @@ pub(super) fn find(name: &str, client: &Client) -> Result<TaskId, Failure> {
     if id.to_ulid().is_some() {
         return Ok(id);
     }
+    // Those that have not ended are known also while the database cannot be asked, and meant if there is one.
     let TaskList { tasks, .. } = client.get("/api/tasks/active")?;
-    let matching: Vec<TaskId> =
+    let mut matching: Vec<TaskId> =
         tasks.iter().map(|task| task.id).filter(|id| id.as_str().starts_with(&whole)).collect();
+    if matching.is_empty() {
+        let ended: TaskList = client.get(&format!("/api/tasks?prefix={whole}&limit={}", NAMED + 1))?;
+        matching = ended.tasks.iter().map(|task| task.id).collect();
+    }
     match matching.as_slice() {
         [one] => Ok(*one),
-        [] => Err(Failure::usage("task_unknown", format!("no task that has not ended begins with {whole}"))
-            .hint("rekindle task ls lists them; one that has ended is named by its whole id")),
+        [] => Err(Failure::usage("task_unknown", format!("no task's id begins with {whole}"))
+            .hint("rekindle task ls -a lists them")),
         several => {
-            let names: Vec<&str> = several.iter().take(8).map(TaskId::as_str).collect();
+            let names: Vec<&str> = several.iter().take(NAMED).map(TaskId::as_str).collect();
             Err(Failure::usage("task_ambiguous", format!("{whole} could be {}", names.join(", "))))
         }
     }
