@@ -206,10 +206,15 @@ pub trait Commits: Send + Sync + Sized {
         answer.recv().ok()
     }
 
-    /// Takes in a stream so that it can be appended to; one that is in already stays as it is.
+    /// Takes in a stream so that it can be appended to; one that is in already stays as it is. It is published: whoever takes in a
+    /// stream looks at it, and need not wait for the committer then.
     fn register<F: Fold>(&self, fold: F, damage: Option<Damage>) {
+        let stream = fold.stream();
         let open = OpenStream::new(fold, damage);
-        self.post_ahead(Box::new(move |machine| machine.register(open)));
+        self.post_ahead(Box::new(move |machine| {
+            machine.register(open);
+            machine.current::<F>(stream);
+        }));
     }
 
     /// Lets go of a stream that has nothing on its way to disk.
