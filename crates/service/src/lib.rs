@@ -8,7 +8,7 @@
 
 pub mod access;
 pub mod boottime;
-mod budget_gate;
+mod budget_check;
 pub mod bundles;
 mod commands;
 pub mod daemon;

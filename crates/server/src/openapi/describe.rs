@@ -231,8 +231,7 @@ pub(crate) fn create_session() -> Operation {
             Code::SettingUnknown,
         ])
         // Those of going on in a session.
-        .refuses([Code::Busy, Code::EnvMissing, Code::QueueFull, Code::SessionClosed])
-        .refuses([Code::BudgetExceeded])
+        .refuses([Code::BudgetExceeded, Code::Busy, Code::EnvMissing, Code::QueueFull, Code::SessionClosed])
         .takes_idempotency_key()
         .leads_to([
             "getSession",
@@ -300,8 +299,8 @@ pub(crate) fn send_message() -> Operation {
             ])
             .example(example)
             .appends()
-            .refuses([Code::Busy, Code::InvalidContent, Code::InvalidEnv, Code::QueueFull, Code::SessionClosed])
-            .refuses([Code::BudgetExceeded])
+            .refuses([Code::BudgetExceeded, Code::Busy, Code::InvalidContent, Code::InvalidEnv])
+            .refuses([Code::QueueFull, Code::SessionClosed])
             .takes_idempotency_key()
 }
 

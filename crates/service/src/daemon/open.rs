@@ -20,7 +20,7 @@ use super::recovery::Recovery;
 use super::{Daemon, Settings};
 use crate::access::Access;
 use crate::boottime::BootClock;
-use crate::budget_gate::BudgetGate;
+use crate::budget_check::BudgetCheck;
 use crate::bundles::import::collect_leftovers;
 use crate::commands::Locks;
 use crate::drive::agents::Agents;
@@ -89,7 +89,7 @@ impl Daemon {
         let CheckpointSettings { exclude, include, .. } = settings.checkpoints;
         let selection = Selection { exclude, include };
         let files = Arc::new(WorkspaceFiles::new(workspaces.clone(), selection));
-        let budgets = BudgetGate::new(settings.tasks.budgets.session);
+        let budgets = BudgetCheck::new(settings.tasks.budgets.session);
         let workers = Arc::new(Workers::new(records, agents, budgets, files, watch.clone()));
         let (feed, directory, log_details) =
             (watch.feed.clone(), watch.directory.clone(), watch.log_details.clone());

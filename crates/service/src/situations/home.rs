@@ -25,10 +25,10 @@ use super::captures::CaptureScript;
 use super::contention::{Arrivals, Contended};
 use super::holder::Scripted;
 use super::port::Port;
-use super::record_names::short_name;
+use super::record_summary::summary;
 use super::rewinds::ScriptedFiles;
 use crate::boottime::BootClock;
-use crate::budget_gate::BudgetGate;
+use crate::budget_check::BudgetCheck;
 use crate::commands::{Locks, fork, messages, resume_session, sessions, waits};
 use crate::drive::agents::Agents;
 use crate::drive::environment::{Env, Environment};
@@ -187,7 +187,7 @@ impl Home {
         let workers = Arc::new(Workers::new(
             records,
             agents,
-            BudgetGate::default(),
+            BudgetCheck::default(),
             self.files.clone(),
             Arc::new(Nobody),
         ));
@@ -556,7 +556,7 @@ impl Home {
         let (mut lines, mut records) = (reader.forward(Cursor::START), Vec::new());
         while let Some(raw) = lines.next().expect("a log") {
             let line = Line::parse(raw.bytes).expect("a record");
-            records.extend(short_name(line.kind, &serde_json::from_str(line.text).expect("JSON")));
+            records.extend(summary(line.kind, &serde_json::from_str(line.text).expect("JSON")));
         }
         records
     }

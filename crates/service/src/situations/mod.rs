@@ -21,7 +21,7 @@ mod loads;
 mod outcomes;
 mod port;
 mod queue;
-mod record_names;
+mod record_summary;
 mod restores;
 mod rewinds;
 mod starts;

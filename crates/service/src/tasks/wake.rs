@@ -119,13 +119,25 @@ mod tests {
         let wake = Wake::default();
         wake.sessions_matter.store(true, Ordering::Relaxed);
         let session = SessionId::from_ulid(1);
-        std::thread::scope(|scope| {
-            let waits = scope.spawn(|| wake.wait(LONG));
-            wake.changed(session);
-            assert!(waits.join().expect("it does not panic").sessions.contains(&session));
-            let waits = scope.spawn(|| wake.wait(LONG));
-            wake.stop();
-            assert!(waits.join().expect("it does not panic").stop);
-        });
+        let woken_by = |act: &(dyn Fn() + Sync)| {
+            std::thread::scope(|scope| {
+                let (tell, told) = std::sync::mpsc::channel();
+                let wake = &wake;
+                let waits = scope.spawn(move || {
+                    tell.send(()).expect("somebody listens");
+                    wake.wait(LONG)
+                });
+                told.recv().expect("it begins");
+                std::thread::yield_now();
+                act();
+                waits.join().expect("it does not panic")
+            })
+        };
+        // Often enough that it sleeps already in some of the rounds.
+        for _ in 0..20 {
+            assert!(woken_by(&|| wake.changed(session)).sessions.contains(&session));
+            assert!(woken_by(&|| wake.look()).tasks);
+            assert!(woken_by(&|| wake.stop()).stop);
+        }
     }
 }

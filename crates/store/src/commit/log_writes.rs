@@ -28,7 +28,7 @@ pub(super) struct LogWrites {
     /// The frames of the group, which hold the lines; behind them, lines of one stream put together.
     bytes: Vec<u8>,
     /// How long the frames are.
-    frames: usize,
+    frames_len: usize,
     /// The first write that nobody has taken.
     next: AtomicUsize,
 }
@@ -42,7 +42,7 @@ const AT_A_TIME: usize = 64;
 impl LogWrites {
     pub(super) fn new(frames: Vec<u8>, capacity: usize) -> LogWrites {
         let (writes, next) = (Vec::with_capacity(capacity), AtomicUsize::new(0));
-        LogWrites { writes, frames: frames.len(), bytes: frames, next }
+        LogWrites { writes, frames_len: frames.len(), bytes: frames, next }
     }
 
     pub(super) fn push(&mut self, write: LogWrite) {
@@ -52,9 +52,9 @@ impl LogWrites {
     /// Adds lines to one of the last two writes if it is to the same stream, so that appends to one stream that follow each
     /// other go out in one write, also where each of them touches another stream too.
     pub(super) fn extend_last(&mut self, stream: StreamId, lines: &Range<usize>) -> bool {
-        let (frames, end) = (self.frames, self.bytes.len());
+        let (frames_len, end) = (self.frames_len, self.bytes.len());
         // What was put together, and has something else behind it, would have to be moved as a whole.
-        let in_the_way = |write: &LogWrite| write.lines.start >= frames && write.lines.end != end;
+        let in_the_way = |write: &LogWrite| write.lines.start >= frames_len && write.lines.end != end;
         if let [.., before, last] = &mut self.writes[..]
             && before.stream == stream
             && !in_the_way(before)

@@ -18,7 +18,7 @@ use super::Worker;
 use super::command::Command;
 use super::retry::Unattended;
 use super::spoken::Spoken;
-use crate::budget_gate::BudgetGate;
+use crate::budget_check::BudgetCheck;
 use crate::drive::agents::Agents;
 use crate::drive::checkpoints::CheckpointCounts;
 use crate::drive::live::AgentContext;
@@ -46,7 +46,7 @@ pub(crate) struct Workers {
     pub(crate) records: Records,
     pub(crate) agents: Agents,
     /// Whether there is anything left for a run.
-    pub(crate) budgets: BudgetGate,
+    pub(crate) budgets: BudgetCheck,
     /// Who makes directories what trees say.
     pub(super) files: Arc<dyn RestoreFiles>,
     pub(super) watcher: Arc<dyn Watcher>,
@@ -118,7 +118,7 @@ impl Workers {
     pub(crate) fn new(
         records: Records,
         agents: Agents,
-        budgets: BudgetGate,
+        budgets: BudgetCheck,
         files: Arc<dyn RestoreFiles>,
         watcher: Arc<dyn Watcher>,
     ) -> Workers {

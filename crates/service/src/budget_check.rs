@@ -1,4 +1,4 @@
-//! The gate of budgets: a message that begins a run is refused while the budget of its session, or of the day, leaves nothing for it.
+//! The check of budgets before a run begins: a message is refused while the budget of its session, or of the day, leaves nothing for it.
 //! What uses one up later is cancelled by whoever holds runs to their budgets.
 
 use std::sync::Mutex;
@@ -15,16 +15,16 @@ use crate::lock::locked;
 
 /// What is known of budgets without looking at other sessions.
 #[derive(Debug, Default)]
-pub(crate) struct BudgetGate {
+pub(crate) struct BudgetCheck {
     /// Of each session.
     session: Option<Budget>,
     /// That the day has nothing left, and when the next begins.
     day: Mutex<Option<(BudgetNotice, Timestamp)>>,
 }
 
-impl BudgetGate {
-    pub(crate) fn new(session: Option<Budget>) -> BudgetGate {
-        BudgetGate { session, day: Mutex::default() }
+impl BudgetCheck {
+    pub(crate) fn new(session: Option<Budget>) -> BudgetCheck {
+        BudgetCheck { session, day: Mutex::default() }
     }
 
     /// Whoever adds up the day says that nothing is left of its budget, and until when; or that something is.
@@ -61,7 +61,7 @@ mod tests {
 
     #[test]
     fn a_day_with_nothing_left_refuses_until_it_ends() {
-        let gate = BudgetGate::default();
+        let gate = BudgetCheck::default();
         let at = |millis: i64| {
             let time = Timestamp::from_millis(millis);
             Now { wall: time, steady: time }

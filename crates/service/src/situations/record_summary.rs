@@ -1,9 +1,9 @@
-//! Records named in a few words, for tables of what is expected.
+//! Summaries of records, in a few words, for tables of what is expected.
 
 use serde_json::Value;
 
-/// Names a record by its kind and what tells it from others; none of those that are the same in every session.
-pub(super) fn short_name(kind: &str, record: &Value) -> Option<String> {
+/// Returns the summary of a record: its kind and what tells it from others; none of those that are the same in every session.
+pub(super) fn summary(kind: &str, record: &Value) -> Option<String> {
     let is = |field: &str| record[field].as_bool() == Some(true);
     let word = |field: &str| record[field].as_str().map(|word| format!(" {word}")).unwrap_or_default();
     let more = match kind {
