@@ -9,7 +9,8 @@ use rekindle_testkit::tapped::{Access, Tap};
 struct State {
     /// What waits: this, of files whose name has this in it.
     closed: Option<(Access, String)>,
-    waiting: usize,
+    /// The names of the threads that wait.
+    waiting: Vec<String>,
 }
 
 /// A gate before a disk: open at first.
@@ -43,9 +44,9 @@ impl Gate {
         Opened(self.clone())
     }
 
-    /// Returns how many wait.
-    pub(crate) fn waiting(&self) -> usize {
-        self.state().waiting
+    /// Returns the names of the threads that wait.
+    pub(crate) fn waiting(&self) -> Vec<String> {
+        self.state().waiting.clone()
     }
 
     fn pass(&self, access: Access, path: &Path) {
@@ -57,9 +58,11 @@ impl Gate {
         if !is_closed(&state) {
             return;
         }
-        state.waiting += 1;
+        let me = std::thread::current().name().unwrap_or_default().to_owned();
+        state.waiting.push(me.clone());
         let mut state = self.0.1.wait_while(state, |state| is_closed(state)).expect("nobody panics");
-        state.waiting -= 1;
+        let at = state.waiting.iter().position(|name| *name == me).expect("who waits is in the list");
+        state.waiting.swap_remove(at);
     }
 }
 

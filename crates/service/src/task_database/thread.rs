@@ -11,7 +11,7 @@ use rekindle_domain::time::Timestamp;
 use rekindle_store::commit::Commits;
 use rekindle_taskdb::{DbError, TaskDb, TaskStats};
 
-use super::stale_sessions::find_stale;
+use super::stale_sessions::{find_stale, is_without_runs};
 use super::{Ask, Tools};
 use crate::error::chain;
 use crate::lock::locked;
@@ -107,7 +107,7 @@ impl Opened {
     fn catch_up_grown(&mut self, tools: &Tools) -> Result<(), DbError> {
         self.due = None;
         let grown = std::mem::take(&mut *locked(&tools.grown));
-        for session in grown {
+        for session in grown.into_iter().filter(|session| !is_without_runs(tools, *session)) {
             while self.catch_up_one(tools, session)? == Reached::More {}
         }
         Ok(())
