@@ -65,6 +65,7 @@ mod task_database;
 mod task_events;
 mod task_faults;
 mod task_postgres;
+mod task_statuses;
 mod tasks;
 mod terminal;
 mod unasked;

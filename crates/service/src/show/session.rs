@@ -2,7 +2,7 @@
 
 use rekindle_domain::id::SessionId;
 use rekindle_domain::projector::{Derived, HolderProof, Observed, project};
-use rekindle_domain::recovery::{AgentPresence, Circumstances, Step, next_step};
+use rekindle_domain::recovery::{AgentPresence, Circumstances, Held, Step, next_step};
 use rekindle_domain::session::SessionState;
 use rekindle_domain::token::TokenIndex;
 use rekindle_wire::view::{
@@ -107,12 +107,25 @@ impl Views {
         if alone && state.open_run().is_some_and(|run| run.cancel.is_none()) {
             return self.workers.agents.environment.missing_env_text(state);
         }
+        self.would_be_held(state).map(|held| self.workers.agents.environment.held_text(state, held))
+    }
+
+    /// Returns why a session that was cut does not go on by itself: what its worker says, or, where that has gone, what it decided.
+    pub(crate) fn held_for(&self, state: &SessionState) -> Option<Held> {
+        match self.workers.pool.get(state.id) {
+            Some(seat) => seat.sighting().held_for,
+            None => self.would_be_held(state),
+        }
+    }
+
+    /// Decides why a session that was cut does not go on by itself, as its worker would if there were no agent.
+    fn would_be_held(&self, state: &SessionState) -> Option<Held> {
         state.recovery.interruption.as_ref()?;
         // What holds it does so before and after its directory is captured.
         let about = self.workers.agents.circumstances(state, AgentPresence::Nobody);
         let about = Circumstances { takes_checkpoints: false, ..about };
         match next_step(state, &about) {
-            Step::Rest(held) => held.map(|held| self.workers.agents.environment.held_text(state, held)),
+            Step::Rest(held) => held,
             _ => None,
         }
     }

@@ -1,25 +1,43 @@
 //! Tasks followed through their sessions: what a session is doing says where its task stands, while its run has no end of its own.
 
+use std::collections::BTreeSet;
+
 use rekindle_domain::event::{CancelReason, TaskStatus};
 use rekindle_domain::id::SessionId;
 use rekindle_domain::task::status_mapping::{Mapped, SessionFacts, task_status};
 use rekindle_domain::task::{Task, TasksState, compose};
+use rekindle_wire::code::Code;
 
 use super::Tasks;
 use crate::error::Result;
 use crate::show::SessionEntry;
 
 impl Tasks {
-    /// Looks at a session, and records what it says of its task.
-    pub(super) fn follow(&self, session: SessionId) {
-        let state = match self.state() {
-            Ok(state) => state,
-            Err(error) => return tracing::warn!("no task follows its session {session}: {}", error.text()),
+    /// Looks at sessions, and records what they say of their tasks. Returns those for which that failed and is worth trying again;
+    /// of those that were behind before nothing is logged once more.
+    pub(super) fn follow_all<'a>(
+        &self,
+        sessions: impl IntoIterator<Item = &'a SessionId>,
+        behind: &BTreeSet<SessionId>,
+    ) -> BTreeSet<SessionId> {
+        let followed = |session: &&SessionId| match self.follow(**session) {
+            Ok(()) => true,
+            Err(error) => {
+                if !behind.contains(*session) {
+                    tracing::warn!("no task follows its session {session}: {}", error.text());
+                }
+                // A damaged stream says nothing before it is put right, with a start behind that.
+                error.code == Code::TasksDamaged
+            }
         };
-        if let Err(error) = self.try_follow(&state, session) {
-            tracing::warn!("a task does not follow its session {session}: {}", error.text());
-        }
+        sessions.into_iter().filter(|session| !followed(session)).copied().collect()
+    }
+
+    fn follow(&self, session: SessionId) -> Result<()> {
+        let state = self.state()?;
+        let followed = self.try_follow(&state, session);
         self.hold_session_to_budgets(&state, session);
+        followed
     }
 
     fn try_follow(&self, state: &TasksState, session: SessionId) -> Result<()> {
@@ -57,11 +75,10 @@ impl Tasks {
             return Some(failed("its session was closed"));
         }
         let view = self.views.session(entry);
-        let held = self.views.workers.pool.get(state.id).and_then(|seat| seat.sighting().held_for);
         task_status(&SessionFacts {
             status: view.status,
             waits_for: run.waits.first().map(|wait| wait.kind),
-            held,
+            held: self.views.held_for(state),
             missing_env: &view.missing_env,
         })
     }

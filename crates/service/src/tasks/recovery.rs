@@ -1,7 +1,10 @@
 //! Tasks that were going on when the last daemon ended: what is found of each decides what becomes of it, and is recorded as the
 //! reason. Agents are taken over, journals read and runs continued by the workers of their sessions.
 
+use std::collections::BTreeSet;
+
 use rekindle_domain::event::{TaskChanged, TaskEnded, TaskRequeued, TaskStatus};
+use rekindle_domain::id::SessionId;
 use rekindle_domain::line::Draft;
 use rekindle_domain::recovery::{AgentPresence, Held, Step, next_step};
 use rekindle_domain::task::Task;
@@ -12,9 +15,10 @@ use super::Tasks;
 use crate::show::SessionEntry;
 
 impl Tasks {
-    /// Looks at all tasks that have begun: after a start, nobody knows what happened to them meanwhile.
-    pub(super) fn resume_all(&self) {
-        let Ok(state) = self.state() else { return };
+    /// Looks at all tasks that have begun: after a start, nobody knows what happened to them meanwhile. Returns the sessions that could
+    /// not be followed.
+    pub(super) fn resume_all(&self) -> BTreeSet<SessionId> {
+        let Ok(state) = self.state() else { return BTreeSet::new() };
         for task in state.begun() {
             let entry = task
                 .session_id
@@ -24,10 +28,8 @@ impl Tasks {
             if let Err(error) = record.map_or(Ok(()), |record| self.append(vec![record])) {
                 tracing::warn!("{} is not looked at: {}", task.id, error.text());
             }
-            if let Some(session) = task.session_id {
-                self.follow(session);
-            }
         }
+        self.follow_all(state.begun().filter_map(|task| task.session_id.as_ref()), &BTreeSet::new())
     }
 
     /// Returns what is found of the latest attempt of a task.

@@ -46,14 +46,14 @@ impl Tasks {
 }
 
 fn run(weak: &Weak<Tasks>, wake: &Wake) {
-    if let Some(tasks) = weak.upgrade() {
-        tasks.resume_all();
-    }
+    // Sessions whose tasks could not be told what they say.
+    let mut behind = weak.upgrade().map(|tasks| tasks.resume_all()).unwrap_or_default();
     let (mut cached, mut due) = (0, Instant::now());
     loop {
-        let happened = wake.wait(due.saturating_duration_since(Instant::now()));
+        let mut happened = wake.wait(due.saturating_duration_since(Instant::now()));
         let Some(tasks) = weak.upgrade().filter(|_| !happened.stop) else { return };
-        happened.sessions.iter().for_each(|session| tasks.follow(*session));
+        happened.sessions.extend(&behind);
+        behind = tasks.follow_all(&happened.sessions, &behind);
         // A run that has just begun may have to be looked at before anything else is due.
         let next = Some(()).filter(|()| !happened.sessions.is_empty()).and_then(|()| tasks.next_run_end());
         due = next.map_or(due, |next| due.min(Instant::now() + next));
@@ -61,6 +61,9 @@ fn run(weak: &Weak<Tasks>, wake: &Wake) {
         let makes_room = || happened.sessions.iter().any(|session| !tasks.has_open_run(*session));
         if happened.tasks || Instant::now() >= due || makes_room() {
             due = Instant::now() + tasks.look(&mut cached);
+        }
+        if !behind.is_empty() {
+            due = due.min(Instant::now() + AGAIN);
         }
     }
 }
@@ -94,8 +97,8 @@ impl Tasks {
                 return AT_LEAST_EVERY;
             }
         };
-        let matters = !state.is_empty() || self.budgets.concern_runs();
-        self.wake.sessions_matter.store(matters, Ordering::Relaxed);
+        let ignores_sessions = state.is_empty() && !self.budgets.concern_runs();
+        self.wake.ignores_sessions.store(ignores_sessions, Ordering::Relaxed);
         let last = state.position().last_seq;
         if last >= *cached + CACHED_EVERY {
             match self.store.cache_tasks() {

@@ -30,8 +30,8 @@ pub(crate) struct Happened {
 pub(crate) struct Wake {
     happened: Mutex<Happened>,
     bell: Condvar,
-    /// There are tasks that have not ended, or budgets: what sessions do matters.
-    pub(super) sessions_matter: AtomicBool,
+    /// There are neither tasks that have not ended nor budgets: what sessions do does not matter. Known once somebody has looked.
+    pub(super) ignores_sessions: AtomicBool,
 }
 
 impl Wake {
@@ -46,7 +46,7 @@ impl Wake {
 
     /// A session is not what it was.
     pub(crate) fn changed(&self, session: SessionId) {
-        if self.sessions_matter.load(Ordering::Relaxed) {
+        if !self.ignores_sessions.load(Ordering::Relaxed) {
             let mut happened = locked(&self.happened);
             happened.sessions.insert(session);
             // The thread is told of the first, and finds the others.
@@ -93,11 +93,13 @@ mod tests {
     fn sessions_are_looked_at_together_and_tasks_at_once() {
         let wake = Wake::default();
         let sessions = [SessionId::from_ulid(1), SessionId::from_ulid(2)];
-        let begin = Instant::now();
+        wake.ignores_sessions.store(true, Ordering::Relaxed);
         sessions.into_iter().for_each(|session| wake.changed(session));
         assert!(wake.wait(Duration::ZERO).sessions.is_empty(), "without tasks nobody asks");
 
-        wake.sessions_matter.store(true, Ordering::Relaxed);
+        // What happens before anybody has looked whether there are tasks is not lost.
+        let wake = Wake::default();
+        let begin = Instant::now();
         sessions.into_iter().for_each(|session| wake.changed(session));
         assert!(wake.wait(LONG).sessions.into_iter().eq(sessions));
         assert!(begin.elapsed() >= TOGETHER);
@@ -117,7 +119,6 @@ mod tests {
     #[test]
     fn a_thread_that_waits_is_told() {
         let wake = Wake::default();
-        wake.sessions_matter.store(true, Ordering::Relaxed);
         let session = SessionId::from_ulid(1);
         let woken_by = |act: &(dyn Fn() + Sync)| {
             std::thread::scope(|scope| {
