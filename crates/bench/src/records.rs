@@ -31,6 +31,7 @@ pub(crate) fn beginning() -> Vec<Draft> {
         created_at: None,
         forked_from: None,
         restoring: None,
+        worktree: None,
     };
     let launching = AgentLaunching {
         holder_id: holder(),

@@ -35,6 +35,7 @@ pub(crate) fn spec(n: u64) -> TaskSpec {
              that shows it, mend it, and run all tests of the workspace.",
         ),
         working_dir: format!("/home/someone/src/project-{}", n % 200),
+        worktree: None,
         provider: Provider { profile: "acp".into(), agent: Some(agent.into()), ..Provider::default() },
         options: Options::default(),
         env_names: vec!["PATH".into(), "HOME".into()],

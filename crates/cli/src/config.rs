@@ -16,6 +16,7 @@ use crate::gc_config::GcConfig;
 use crate::persistence_config::PersistenceConfig;
 use crate::tasks_config::TasksConfig;
 use crate::waits_config::WaitsConfig;
+use crate::worktree_config::WorktreeConfig;
 
 /// The settings. A key that is not known is of another version.
 #[derive(Debug, Default, PartialEq, Deserialize)]
@@ -49,6 +50,9 @@ pub(crate) struct Config {
     /// How long questions of agents wait.
     #[serde(default)]
     pub(crate) waits: WaitsConfig,
+    /// Where worktrees of sessions are made.
+    #[serde(default)]
+    pub(crate) worktree: WorktreeConfig,
     /// What single agents get, by their names.
     #[serde(default)]
     pub(crate) agents: BTreeMap<String, AgentConfig>,

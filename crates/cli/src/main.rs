@@ -33,6 +33,7 @@ mod status_text;
 mod tasks_config;
 mod waits_config;
 mod workspace_failure;
+mod worktree_config;
 
 use std::io::Write;
 use std::process::ExitCode;

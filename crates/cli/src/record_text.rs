@@ -199,6 +199,17 @@ fn gist(event: &Event<'_>) -> String {
                 format!("{} changed{left}", plural(restored.changed, "file"))
             }
         },
+        Event::SessionWorktreeAdded(added) => {
+            let carried = match added.carried {
+                0 => String::new(),
+                carried => format!(
+                    ", with {} that {} not committed",
+                    plural(carried, "change"),
+                    if carried == 1 { "is" } else { "are" }
+                ),
+            };
+            format!("made at {}{carried}", added.commit.get(..12).unwrap_or(&added.commit))
+        }
         Event::SessionClosed(closed) => {
             format!("{}{}", by(closed.by.as_deref()), successor(closed.replaced_by))
         }

@@ -168,7 +168,11 @@ pub(crate) fn current_dir() -> Result<String, Failure> {
 fn latest_live(client: &Client) -> Result<String, Failure> {
     let here = current_dir()?;
     let sessions: Vec<SessionView> = client.all("sessions", &[("cwd", Some(&here))])?;
-    let in_here = sessions.into_iter().filter(|session| session.working_dir == here);
+    // In a worktree that was made for this directory, too.
+    let origin = |session: &SessionView| session.worktree.as_ref().map(|worktree| worktree.origin.clone());
+    let works_here =
+        |session: &SessionView| session.working_dir == here || origin(session).as_ref() == Some(&here);
+    let in_here = sessions.into_iter().filter(works_here);
     // What is closed is named by its id: whoever names none wants to go on.
     let latest = in_here.max_by_key(|session| (!session.closed, session.updated_at));
     latest.map(|session| session.id.to_string()).ok_or_else(|| match client.target() {
@@ -182,7 +186,7 @@ pub(crate) fn latest_offline(home: &Offline) -> Result<SessionId, Failure> {
     let mut latest: Option<(bool, Timestamp, SessionId)> = None;
     let surveyed = home.survey(|id, loaded| {
         if let Ok(loaded) = loaded
-            && loaded.state.working_dir == here
+            && (loaded.state.working_dir == here || loaded.state.origin() == here)
             && !loaded.state.deleted
         {
             latest = latest.max(Some((!loaded.state.closed, loaded.state.updated_at, id)));

@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 
 use rekindle_agent::known::{by_program, seems_acp};
 use rekindle_client::{Client, Failure};
-use rekindle_domain::event::{CheckpointMode, OnUncertain, Permissions, ResumePolicy};
+use rekindle_domain::event::{CheckpointMode, DirtyPolicy, OnUncertain, Permissions, ResumePolicy};
 use rekindle_service::upkeep::Age;
-use rekindle_wire::request::{AgentChoice, NewSession};
+use rekindle_wire::request::{AgentChoice, NewSession, NewWorktree};
 
 use crate::agent_choice;
 use crate::context::Context;
@@ -58,6 +58,18 @@ pub(crate) struct SessionOptions {
     #[arg(long, value_parser = one_of::<CheckpointMode>(CHECKPOINT_MODES), value_name = "MODE")]
     checkpoints: Option<CheckpointMode>,
 
+    /// Work in a worktree of git of its own, on a new branch, or on the one that is named
+    #[arg(long, value_name = "BRANCH", num_args = 0..=1, require_equals = true, default_missing_value = "")]
+    worktree: Option<String>,
+
+    /// The commit, branch or tag where the new branch begins [default: where the directory stands]
+    #[arg(long, value_name = "COMMIT", requires = "worktree")]
+    base: Option<String>,
+
+    /// What becomes of changes in the directory that are not committed [default: a worktree is refused]
+    #[arg(long, value_parser = one_of::<DirtyPolicy>(DIRTY_POLICIES), value_name = "POLICY", requires = "worktree")]
+    dirty: Option<DirtyPolicy>,
+
     /// Hand the agent a variable of ours, or one with a value
     #[arg(long, value_name = "NAME[=VALUE]")]
     env: Vec<String>,
@@ -105,6 +117,12 @@ pub(crate) const CHECKPOINT_MODES: &[(&str, &str)] = &[
     ("off", "Never"),
 ];
 
+/// What becomes of changes that are not committed.
+const DIRTY_POLICIES: &[(&str, &str)] = &[
+    ("ignore", "They stay where they are"),
+    ("carry", "They are copied, new files too, but for those that git ignores"),
+];
+
 /// What a command speaks.
 pub(crate) const PROFILES: &[(&str, &str)] = &[
     ("acp", "The Agent Client Protocol"),
@@ -138,6 +156,11 @@ impl SessionOptions {
             checkpoints: self.checkpoints,
             env: environment_for(context, name.as_deref(), &self.env)?,
             umask: umask_for(context),
+            worktree: self.worktree.as_ref().map(|branch| NewWorktree {
+                branch: Some(branch.clone()).filter(|branch| !branch.is_empty()),
+                base: self.base.clone(),
+                dirty: self.dirty.unwrap_or_default(),
+            }),
             ..NewSession::new(working_dir, agent)
         })
     }

@@ -21,6 +21,14 @@ pub(crate) fn hint_text(hint: &Hint) -> Option<&'static str> {
         }
         Hint::NameNewDirectory => "--cwd DIR names one that is not there yet",
         Hint::RestoreWithoutGit => "--files --cwd DIR needs no git",
+        Hint::WorkInPlace => "without --worktree it works in the directory itself",
+        Hint::CommitOrCarry => {
+            "commit them first; --dirty ignore leaves them there, --dirty carry copies them"
+        }
+        Hint::NameOtherBranch => "--worktree=BRANCH names another one, --worktree alone a new one",
+        Hint::CarryFromHead => {
+            "--dirty ignore leaves them there; without --base and BRANCH they can be copied"
+        }
         Hint::LeaveFiles => "name another place, or leave the files as they are",
         Hint::EmptyQueue => "rekindle cancel empties the queue",
         Hint::SendMessage => "rekindle send gives the session a new message",

@@ -118,7 +118,10 @@ pub struct Wishes {
 /// unless something else is wished.
 pub fn fork(parent: &SessionState, from: ForkedFrom, wishes: Wishes) -> SessionCreated<'static> {
     let root = parent.forked_from.map(|before| before.root());
+    // Where nothing was ever done it still has to be made.
+    let missing = parent.missing_worktree().filter(|_| wishes.working_dir.is_none());
     SessionCreated {
+        worktree: missing.cloned().map(Box::new),
         title: wishes.title.unwrap_or_else(|| parent.title.clone()).into(),
         working_dir: wishes.working_dir.unwrap_or_else(|| parent.working_dir.clone()).into(),
         provider: wishes.provider.unwrap_or_else(|| parent.provider.clone()),

@@ -164,6 +164,8 @@ pub enum Step {
     Begin(MessageId),
     /// Its directory is to be what a tree says before anything begins in it.
     RestoreFiles,
+    /// Its worktree is to be made before its first agent is launched.
+    AddWorktree,
     /// The deletion is recorded: remove the files.
     Remove,
     /// Ask again then.
@@ -218,6 +220,9 @@ fn next_in_queue(state: &SessionState) -> Step {
 fn with_open_run(state: &SessionState, run: &Run, about: &Circumstances) -> Step {
     if run.cancel.is_some() {
         return Step::Cancel;
+    }
+    if state.missing_worktree().is_some() {
+        return Step::AddWorktree;
     }
     if !about.has_directory {
         return Step::Fail(Held::NoDirectory);

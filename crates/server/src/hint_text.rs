@@ -28,6 +28,12 @@ pub(crate) fn hint_text(hint: &Hint) -> String {
         Hint::RestoreWithoutGit => {
             "ask with \"files\" and a \"working_dir\" instead of \"worktree\": that needs no git"
         }
+        Hint::WorkInPlace => "ask without \"worktree\" to have it work in the directory itself",
+        Hint::CommitOrCarry => {
+            "commit them first, or ask with \"dirty\": \"ignore\" to leave them there or \"carry\" to copy them"
+        }
+        Hint::NameOtherBranch => "name another \"branch\", or none",
+        Hint::CarryFromHead => "ask with \"dirty\": \"ignore\", or without \"base\" and \"branch\"",
         Hint::LeaveFiles => "name another place, or ask without files",
         Hint::EmptyQueue => "POST /api/sessions/{id}/cancel empties the queue",
         Hint::RaiseBudget => "[budgets] in the daemon's config.toml says how much may be used",

@@ -18,7 +18,7 @@ enum Kind {
 use Kind::{Json, Plain, Time};
 
 /// The columns of `tasks`, in the order of [`TaskRow::values`].
-const COLUMNS: [(&str, Kind); 37] = [
+const COLUMNS: [(&str, Kind); 38] = [
     ("task_id", Plain),
     ("home_id", Plain),
     ("host", Plain),
@@ -56,6 +56,7 @@ const COLUMNS: [(&str, Kind); 37] = [
     ("updated_at", Time),
     ("started_at", Time),
     ("ended_at", Time),
+    ("branch", Plain),
 ];
 
 /// The column behind them.
@@ -113,7 +114,7 @@ impl TaskRow {
             Value::Text(plain(&self.agent_name)),
             json(&self.options),
             json(&self.env_names),
-            Value::Text("none".into()),
+            Value::Text(if self.branch.is_some() { "worktree" } else { "none" }.into()),
             Value::Int(self.priority.into()),
             time(self.not_before),
             time(self.deadline_at),
@@ -138,6 +139,7 @@ impl TaskRow {
             time(Some(self.updated_at)),
             time(self.started_at),
             time(self.ended_at),
+            Value::text(self.branch.as_deref().map(plain)),
             Value::Int(self.transitions.into()),
             int(self.took_ms()),
             int(self.usage.and_then(|usage| usage.tokens())),
@@ -194,6 +196,7 @@ impl TaskRow {
             updated_at: parse(row.text(34)?)?,
             started_at: time(35)?,
             ended_at: time(36)?,
+            branch: row.maybe_text(37)?.map(str::to_owned),
             transitions: number(TRANSITIONS)?,
         })
     }

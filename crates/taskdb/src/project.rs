@@ -162,6 +162,7 @@ fn new_row(owner: &Owner, task_id: TaskId, spec: &TaskSpec, created_at: Timestam
         agent_name: spec.provider.name(),
         options: spec.options.clone(),
         env_names: spec.env_names.clone(),
+        branch: spec.worktree.as_ref().map(|worktree| worktree.branch.clone()),
         priority: spec.priority,
         not_before: spec.not_before,
         deadline_at: spec.deadline_at,

@@ -262,6 +262,7 @@ fn new_row(
         agent_name: state.provider.name(),
         options: state.options.clone(),
         env_names: state.env_names.clone(),
+        branch: state.worktree.as_ref().map(|worktree| worktree.wanted.branch.clone()),
         priority: 0,
         not_before: None,
         deadline_at: None,

@@ -34,6 +34,8 @@ pub struct TaskRow {
     pub options: Options,
     /// Names of the agent's variables.
     pub env_names: Vec<String>,
+    /// The branch of its own worktree, if it works in one.
+    pub branch: Option<String>,
     /// How urgent it is.
     pub priority: i8,
     /// It is not to begin before this time.

@@ -117,6 +117,7 @@ codes! {
     TasksDamaged = "tasks_damaged", 409: "the log of the tasks is damaged: nothing can be added to it";
     TokenConsumed = "token_consumed", 409: "the wait was answered otherwise";
     WaitClosed = "wait_closed", 409: "the wait is not open any more";
+    WorktreeImpossible = "worktree_impossible", 409: "no worktree of git can be made for the directory as it is";
     SnapExpired = "snap_expired", 410: "the files of the checkpoint are not kept any more";
     TokenExpired = "token_expired", 410: "the token, or its wait, has expired";
     TokenRevoked = "token_revoked", 410: "the token was revoked";

@@ -49,6 +49,14 @@ pub enum Hint {
     NameNewDirectory,
     /// Restore the files in a directory of their own, which needs no git.
     RestoreWithoutGit,
+    /// Work in the directory itself.
+    WorkInPlace,
+    /// Commit what is not committed, or say what becomes of it.
+    CommitOrCarry,
+    /// Name another branch.
+    NameOtherBranch,
+    /// Carry what is not committed to where it belongs.
+    CarryFromHead,
     /// Name another place, or leave the files as they are.
     LeaveFiles,
     /// Cancel, which empties the queue.

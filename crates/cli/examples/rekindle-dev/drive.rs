@@ -169,6 +169,7 @@ fn session(store: &Store, args: &Args) -> Result<SessionId, Failure> {
         created_at: None,
         forked_from: None,
         restoring: None,
+        worktree: None,
     };
     store.create(session).map_err(failed)?;
     store.append(Append::durable(session, vec![created.into()])).map_err(failed)?;

@@ -122,6 +122,9 @@ fn rows(session: &SessionView, tail: Option<String>, unheard: Option<Unheard>, n
             ("since", when(session.since, now)),
         ]
     };
+    rows.extend(session.worktree.as_ref().map(|worktree| {
+        ("branch", format!("{}, in a worktree made for {}", worktree.branch, worktree.origin))
+    }));
     rows.extend(forked_from(session).map(|from| ("forked", from)));
     let known =
         if is_unknown(session) { Vec::new() } else { evidence_text::sentences(&session.evidence, now) };

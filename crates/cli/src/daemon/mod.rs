@@ -74,6 +74,8 @@ pub(crate) fn run(
     let log = logging::init(config.as_ref().map_or(&LogConfig::default(), |config| &config.log));
     let persistence = config.as_ref().map(|config| config.persistence.policy()).unwrap_or_default();
     let waits = config.as_ref().map(|config| config.waits.settings()).unwrap_or_default();
+    let worktrees = config.as_ref().map(|config| config.worktree.clone()).unwrap_or_default();
+    let worktrees = worktrees.directory(&context.home);
     let env_files = config.as_ref().map(Config::env_files).unwrap_or_default();
     let tasks = config.as_ref().map(|config| config.tasks.settings(&config.budgets)).unwrap_or_default();
     // Whoever cannot read how long something is to be kept lets nothing go.
@@ -100,6 +102,7 @@ pub(crate) fn run(
         persistence,
         collection,
         tasks,
+        worktrees,
         waits,
     };
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);

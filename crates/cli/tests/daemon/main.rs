@@ -50,6 +50,7 @@ mod scale;
 mod screen;
 mod service;
 mod session_keys;
+mod session_worktrees;
 mod set_command;
 mod settings;
 mod shortage;

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::lab::{Lab, wait_for};
 
-fn git(directory: &Path, arguments: &[&str]) -> Option<String> {
+pub(crate) fn git(directory: &Path, arguments: &[&str]) -> Option<String> {
     let own = ["-c", "user.name=a", "-c", "user.email=a@b", "-c", "commit.gpgsign=false"];
     let mut command = Command::new("git");
     command.arg("-C").arg(directory).args(own).args(arguments).env("GIT_CONFIG_GLOBAL", "/dev/null");
@@ -18,7 +18,7 @@ fn git(directory: &Path, arguments: &[&str]) -> Option<String> {
 }
 
 /// Returns a lab whose sessions work in a repository with one commit; none if there is no git.
-fn repository() -> Option<Lab> {
+pub(crate) fn repository() -> Option<Lab> {
     let lab = Lab::without_daemon();
     let work = lab.path("work");
     if git(&work, &["init", "-q"]).is_none() {

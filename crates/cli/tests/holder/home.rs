@@ -117,6 +117,7 @@ impl Home {
             created_at: None,
             forked_from: None,
             restoring: None,
+            worktree: None,
         };
         store.create(session()).expect("a session");
         store.append(Append::durable(session(), vec![created.into()])).expect("appended");

@@ -160,6 +160,7 @@ fn make_home(lab: &Lab, held: &Held) -> PathBuf {
             created_at: None,
             forked_from: None,
             restoring: None,
+            worktree: None,
         };
         let holder_id: HolderId = held.holder_id.parse().expect("an id");
         let launching = AgentLaunching { holder_id, run_id: None, argv: Vec::new() };

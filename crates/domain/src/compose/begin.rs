@@ -139,6 +139,7 @@ pub fn task_session(
         created_at: None,
         forked_from: None,
         restoring: None,
+        worktree: spec.worktree.clone(),
     };
     let run = task_run(None, (message, run_id), attempt, life);
     [created.into()].into_iter().chain(run).collect()

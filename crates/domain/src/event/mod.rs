@@ -16,6 +16,7 @@ mod session;
 mod task;
 mod token;
 mod upkeep;
+mod worktree;
 
 pub use agent::{
     AgentExited, AgentLaunching, AgentNotice, AgentReady, AgentStarted, InputKind, InputQueued, ModeUpdated,
@@ -35,9 +36,8 @@ pub use run::{
     RunFailed, RunInterrupted, RunResumed, RunStarted, RunWaiting, UncertainTool, WaitKind, tool_label,
 };
 pub use session::{
-    CheckpointMode, ForkedFrom, GitWorktree, Imported, MessageAgent, MessageUser, OnUncertain, Options,
-    Permissions, Provider, Restoring, ResumePolicy, SessionClosed, SessionCreated, SessionDeleted,
-    SessionUpdated,
+    CheckpointMode, ForkedFrom, Imported, MessageAgent, MessageUser, OnUncertain, Options, Permissions,
+    Provider, Restoring, ResumePolicy, SessionClosed, SessionCreated, SessionDeleted, SessionUpdated,
 };
 pub use task::{
     DEFAULT_ATTEMPTS, Dependency, DependencyCondition, EndedTask, TaskCancelRequested, TaskChanged,
@@ -49,6 +49,7 @@ pub use upkeep::{
     LogRepaired, RestoredCounts, SessionRestored, SnapshotCreated, SnapshotFailed, SnapshotReason,
     SnapshotRestored, StatusDerived,
 };
+pub use worktree::{DirtyPolicy, GitWorktree, SessionWorktree, SessionWorktreeAdded};
 
 /// Declares the table of kinds: variant, payload, name on disk, whether the fold looks at it, and what it must survive.
 macro_rules! kinds {
@@ -197,6 +198,7 @@ kinds! {
     SessionDeleted(SessionDeleted<'a>) = "session.deleted", State, Disk;
     SessionFilesRestoring(SessionFilesRestoring<'a>) = "session.files_restoring", State, Disk;
     SessionFilesRestored(SessionFilesRestored<'a>) = "session.files_restored", State, Disk;
+    SessionWorktreeAdded(SessionWorktreeAdded<'a>) = "session.worktree_added", State, Disk;
     MessageUser(MessageUser<'a>) = "message.user", State, Disk;
     MessageAgent(MessageAgent<'a>) = "message.agent", Position, Process;
     MessageThought(MessageThought<'a>) = "message.thought", Position, Process;

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Persistence, Raw};
+use super::{GitWorktree, Persistence, Raw, SessionWorktree};
 use crate::blob_id::BlobId;
 use crate::chain::ChainHash;
 use crate::id::{MessageId, RunId, SessionId, WaitId};
@@ -231,6 +231,9 @@ pub struct SessionCreated<'a> {
     /// What its files are made before anything begins in it, if it is a rewind, or a fork with files.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub restoring: Option<Restoring>,
+    /// The worktree of its own that it works in, made before its first agent is launched.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub worktree: Option<Box<SessionWorktree>>,
 }
 
 /// Files that are being restored: no run begins before that is done, or was given up.
@@ -260,17 +263,6 @@ impl Restoring {
     pub fn in_worktree(self, worktree: GitWorktree) -> Restoring {
         Restoring { worktree: Some(Box::new(worktree)), ..self }
     }
-}
-
-/// A worktree of a git repository, to be made: everything that `git worktree add` needs, whoever runs it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct GitWorktree {
-    /// The git directory of the repository, which all its worktrees share.
-    pub repository: String,
-    /// Where it is made: the session's directory, or one above that.
-    pub directory: String,
-    /// The commit that it has, detached.
-    pub commit: String,
 }
 
 /// The fork point: the record of another session that a fork goes on behind. The fork's own records are numbered from the next

@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::session::is_false;
-use super::{Budget, Options, Provider, Raw};
+use super::{Budget, Options, Provider, Raw, SessionWorktree};
 use crate::id::{RunId, SessionId, TaskId};
 use crate::string_enum::string_enums;
 use crate::time::Timestamp;
@@ -87,6 +87,9 @@ pub struct TaskSpec {
     pub prompt: Raw<'static>,
     /// Where the agent works.
     pub working_dir: String,
+    /// The worktree that it works in, if that is to be made for it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub worktree: Option<Box<SessionWorktree>>,
     /// Who works.
     pub provider: Provider,
     /// Settings of its session.

@@ -2,7 +2,10 @@
 
 use super::*;
 use crate::blob_id::BlobId;
-use crate::event::{Event, Restoring, SessionFilesRestored};
+use crate::event::{
+    DirtyPolicy, Event, Restoring, SessionFilesRestored, SessionWorktree, SessionWorktreeAdded,
+};
+use crate::session::Worktree;
 use crate::session::tests::log::Log;
 use crate::session::tests::script::draft;
 
@@ -67,6 +70,33 @@ fn a_run_that_reached_nobody_goes_on_as_the_same_run() {
     check(&[STARTED], &often, Step::Fail(Held::Budget));
     let nowhere = Circumstances { has_directory: false, ..nobody() };
     check(&[STARTED], &nowhere, Step::Fail(Held::NoDirectory));
+}
+
+fn worktree() -> SessionWorktree {
+    SessionWorktree {
+        origin: "/repo".into(),
+        repository: "/repo/.git".into(),
+        directory: "/trees/repo-1".into(),
+        branch: "rekindle/one".into(),
+        base: None,
+        dirty: DirtyPolicy::Refuse,
+    }
+}
+
+#[test]
+fn a_worktree_is_made_before_anything_is_launched_in_it() {
+    let mut state = state(&[STARTED]);
+    state.worktree = Some(Box::new(Worktree { wanted: worktree(), commit: None }));
+    let nowhere = Circumstances { has_directory: false, takes_checkpoints: true, ..nobody() };
+    assert_eq!(next_step(&state, &nowhere), Step::AddWorktree);
+    state.run.as_mut().expect("a run").cancel = Some(CancelReason::User);
+    assert_eq!(next_step(&state, &nowhere), Step::Cancel);
+    state.run.as_mut().expect("a run").cancel = None;
+    let added = Event::from(SessionWorktreeAdded { commit: "c0ffee".into(), carried: 0 });
+    state.apply(state.last_seq + 1, state.created_at, &added).expect("made");
+    assert_eq!(next_step(&state, &nobody()), Step::Launch);
+    // One that somebody removed is not made again: what was in it would be missing.
+    assert_eq!(next_step(&state, &nowhere), Step::Fail(Held::NoDirectory));
 }
 
 // I12: what runs out comes back; an acknowledged run waits for that and never fails for it.

@@ -13,7 +13,7 @@ use crate::time::Timestamp;
 
 use super::{
     Agent, AgentProcess, Checkpoints, End, Interruption, Journal, MAX_MESSAGE_KEYS, MAX_QUEUED,
-    MAX_WAIT_KEYS, MessageKey, PlanProgress, Run, SessionState, Wait, WaitKey,
+    MAX_WAIT_KEYS, MessageKey, PlanProgress, Run, SessionState, Wait, WaitKey, Worktree,
 };
 
 /// Most tool calls of one run that are kept as open; an agent that begins more never ended the others.
@@ -48,6 +48,8 @@ impl SessionState {
                 self.forked_from = created.forked_from.as_deref().copied();
                 let restoring = created.restoring.clone();
                 self.restoring = restoring.map(|restoring| Restoring { seq: Some(seq), ..restoring });
+                let worktree = created.worktree.as_deref().cloned();
+                self.worktree = worktree.map(|wanted| Box::new(Worktree::wanted(wanted)));
                 self.title = created.title.as_ref().into();
                 self.working_dir = created.working_dir.as_ref().into();
                 self.provider = created.provider.clone();
@@ -74,6 +76,7 @@ impl SessionState {
             }
             Event::SessionFilesRestoring(wanted) => self.begin_to_restore_files(seq, wanted)?,
             Event::SessionFilesRestored(restored) => self.note_restored_files(restored)?,
+            Event::SessionWorktreeAdded(added) => self.note_worktree(added)?,
             Event::SessionClosed(closed) => {
                 if self.closed {
                     return Err("the session is closed already".into());

@@ -55,6 +55,7 @@ impl LegacySnapshot {
                 created_at: self.created_at,
                 forked_from: None,
                 restoring: None,
+                worktree: None,
             }
             .into(),
         ];

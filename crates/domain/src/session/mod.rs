@@ -12,6 +12,7 @@ mod replay;
 mod restored_files;
 mod run;
 mod usage;
+mod worktree;
 
 use std::collections::VecDeque;
 
@@ -26,6 +27,7 @@ pub use replay::{Problem, Replay};
 pub use restored_files::RestoredFiles;
 pub use run::{End, Run, Wait};
 pub use usage::{Context, SessionUsage, UsageShown};
+pub use worktree::Worktree;
 
 use crate::budget::Used;
 use crate::chain::ChainHash;
@@ -131,6 +133,9 @@ pub struct SessionState {
     /// Files that were put back since its agent last ended a turn, of which it is told.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub restored_files: Option<Box<RestoredFiles>>,
+    /// The worktree of its own that it works in.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub worktree: Option<Box<Worktree>>,
     /// It takes no more prompts.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub closed: bool,
@@ -282,6 +287,7 @@ impl SessionState {
             forked_from: None,
             restoring: None,
             restored_files: None,
+            worktree: None,
             closed: false,
             replaced_by: None,
             deleted: false,

@@ -42,6 +42,7 @@ fn spec() -> TaskSpec {
         title: "do it".into(),
         prompt: Raw::text("do it"),
         working_dir: "/work".into(),
+        worktree: None,
         provider: Provider::default(),
         options: Options::default(),
         env_names: Vec::new(),

@@ -229,6 +229,8 @@ pub(crate) fn create_session() -> Operation {
             Code::InvalidWorkingDir,
             Code::KeyConflict,
             Code::SettingUnknown,
+            Code::GitMissing,
+            Code::WorktreeImpossible,
         ])
         // Those of going on in a session.
         .refuses([Code::BudgetExceeded, Code::Busy, Code::EnvMissing, Code::QueueFull, Code::SessionClosed])
@@ -538,7 +540,7 @@ pub(super) fn session() -> Value {
         "wait": wait(), "waits": [wait()], "queued": 0, "held": null,
         "usage": {"input_tokens": 0, "output_tokens": 0, "cost": null}, "cursor": "…", "closed": false,
         "created_at": "2026-02-21T10:00:00.000Z", "updated_at": "2026-02-21T10:03:14.000Z",
-        "last_words": "May I run the tests?", "health": {"state": "ok"}, "forked_from": null, "replaced_by": null,
+        "last_words": "May I run the tests?", "health": {"state": "ok"}, "forked_from": null, "replaced_by": null, "worktree": null,
     })
 }
 

@@ -32,7 +32,7 @@ pub(crate) fn create_tasks() -> Operation {
 }
 
 /// What is refused of a task that is asked for.
-const NEW_TASK: [Code; 11] = [
+const NEW_TASK: [Code; 13] = [
     Code::AgentUnknown,
     Code::DependencyCycle,
     Code::DependencyUnknown,
@@ -44,6 +44,8 @@ const NEW_TASK: [Code; 11] = [
     Code::NoRandomness,
     Code::SettingUnknown,
     Code::TasksDamaged,
+    Code::GitMissing,
+    Code::WorktreeImpossible,
 ];
 
 pub(crate) fn list_active_tasks() -> Operation {

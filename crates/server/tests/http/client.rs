@@ -53,6 +53,7 @@ fn daemon(directory: &Path, gate: &Gate) -> Arc<Daemon> {
         persistence: Default::default(),
         collection: None,
         tasks: TaskSettings::default(),
+        worktrees: directory.join("worktrees"),
         waits: WaitSettings::default(),
     };
     let disk: SharedDisk = Arc::new(Tapped(gate.clone()));

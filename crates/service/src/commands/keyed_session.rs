@@ -98,8 +98,9 @@ fn check_same(state: &SessionState, new: &NewSession) -> Result<()> {
     let asked = provider(new.agent.clone(), None)?;
     let (theirs, ours) = (&state.provider, &asked);
     let who = |one: &Provider| (one.profile.clone(), one.agent.clone(), one.command.clone());
-    let differs = if state.working_dir != new.working_dir {
-        format!("it works in {}", state.working_dir)
+    let place = state.origin();
+    let differs = if place != new.working_dir {
+        format!("it works in {place}")
     } else if who(theirs) != who(ours) {
         let command = theirs.command.as_ref().map(|command| command.join(" "));
         format!("its agent is {}", theirs.agent.clone().or(command).unwrap_or_default())

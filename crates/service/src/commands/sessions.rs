@@ -1,6 +1,5 @@
 //! Sessions made, closed and removed: what is asked becomes records, and a worker does the rest.
 
-use std::path::Path;
 use std::sync::Arc;
 use std::sync::mpsc::{RecvTimeoutError, sync_channel};
 use std::time::Duration;
@@ -15,7 +14,9 @@ use rekindle_wire::request::NewSession;
 use super::Locks;
 use super::cancel_run::cancel;
 use super::messages::{content, new_message};
+use super::new_worktree;
 use super::update_session::no_settings;
+use super::working_directory::check_directory;
 use crate::drive::environment;
 use crate::drive::live::{UnsentPrompt, keep_large};
 use crate::drive::provider::provider;
@@ -44,11 +45,17 @@ pub(crate) fn create(views: &Views, locks: &Locks, new: NewSession, key: Option<
     {
         return Ok(found);
     }
-    let Prepared { created, prompt } = prepare(&new, key)?;
+    let Prepared { mut created, prompt } = prepare(&new, key)?;
     if prompt.is_some() {
         workers.budgets.check(None, &workers.records.time())?;
     }
     let session = SessionId::mint(millis(workers.records.now()), random()?);
+    if let Some(worktree) = &new.worktree {
+        let planned =
+            new_worktree::plan(views, &new.working_dir, worktree, &created.title, session.as_str())?;
+        created.working_dir = planned.working_dir.into();
+        created.worktree = Some(Box::new(planned.worktree));
+    }
     let first = prompt.map(|prompt| new_message(workers, prompt, None, None)).transpose()?;
     let unsent = first.as_ref().map(|(first, run)| UnsentPrompt::message(*run, first.content.clone()));
     let mut records = begin::session(created, first, &workers.agents.supervisor.life());
@@ -99,18 +106,9 @@ pub(crate) fn prepare(new: &NewSession, key: Option<&Key>) -> Result<Prepared> {
         created_at: None,
         forked_from: None,
         restoring: None,
+        worktree: None,
     };
     Ok(Prepared { created, prompt })
-}
-
-/// Refuses a working directory that is not there.
-pub(super) fn check_directory(directory: &str) -> Result<()> {
-    let place = Path::new(directory);
-    if place.is_absolute() && place.is_dir() {
-        return Ok(());
-    }
-    let message = format!("the working directory {directory} is not there");
-    Err(ServiceError::new(Code::InvalidWorkingDir, message).hint(Hint::NameDirectory))
 }
 
 fn options(new: &NewSession) -> Options {

@@ -90,6 +90,8 @@ pub struct Settings {
     pub collection: Option<CollectionPolicy>,
     /// How tasks are scheduled.
     pub tasks: TaskSettings,
+    /// Where worktrees of sessions are made.
+    pub worktrees: PathBuf,
     /// How long questions wait, and tokens for them are good.
     pub waits: WaitSettings,
 }

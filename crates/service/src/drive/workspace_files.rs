@@ -9,7 +9,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 
 use rekindle_domain::blob_id::BlobId;
-use rekindle_domain::event::{ChangedFile, GitWorktree};
+use rekindle_domain::event::{ChangedFile, GitWorktree, SessionWorktree};
 use rekindle_store::disk::is_shortage;
 use rekindle_workspace::CaptureOptions;
 use rekindle_workspace::compare::Changed;
@@ -20,12 +20,22 @@ use super::capped_list::CappedList;
 use crate::error::{Result, chain};
 use crate::lock::locked;
 use crate::workspaces::checkpoint_record::file_change;
+use crate::workspaces::session_worktree::Added;
 use crate::workspaces::{CaptureFacts, WorkspaceError, Workspaces};
 
 /// Whoever makes a directory what a tree says.
 pub(crate) trait RestoreFiles: Send + Sync {
     /// Makes a worktree of git with a directory in it, for an agent with this umask; one that is there is left as it is.
     fn add_worktree(&self, worktree: &GitWorktree, root: &Path, umask: u32) -> Result<(), FilesError>;
+
+    /// Makes the worktree of a session's own with a directory in it, for an agent with this umask; one that is there, and whole, is
+    /// left as it is.
+    fn add_session_worktree(
+        &self,
+        wanted: &SessionWorktree,
+        root: &Path,
+        umask: u32,
+    ) -> Result<Added, FilesError>;
 
     /// Does it; doing it again finishes what was cut short, and changes nothing once it is finished. What the capture of the tree
     /// left out is left alone. Who asks again for the same purpose is told the same, until it is recorded.
@@ -118,6 +128,15 @@ impl WorkspaceFiles {
 impl RestoreFiles for WorkspaceFiles {
     fn add_worktree(&self, worktree: &GitWorktree, root: &Path, umask: u32) -> Result<(), FilesError> {
         Ok(self.workspaces.add_worktree(worktree, root, umask)?)
+    }
+
+    fn add_session_worktree(
+        &self,
+        wanted: &SessionWorktree,
+        root: &Path,
+        umask: u32,
+    ) -> Result<Added, FilesError> {
+        Ok(self.workspaces.add_session_worktree(wanted, root, umask)?)
     }
 
     fn note_recorded(&self, root: &Path) {

@@ -121,6 +121,7 @@ pub(super) fn records(
         created_at: None,
         forked_from: None,
         restoring: None,
+        worktree: None,
     });
     for (at, entry) in &foreign.entries {
         history.at = history.at.max(at.unwrap_or(history.at));

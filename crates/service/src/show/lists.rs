@@ -138,7 +138,9 @@ fn unknown_status(wanted: &str) -> Option<&str> {
 /// Tells whether a session is one that a filter asks for, but for its status; `title` has the words of its title in lower case.
 fn fits(entry: &SessionEntry, filter: &Filter, title: Option<&str>) -> bool {
     let state = &entry.state;
-    let below = |cwd: &String| Path::new(&state.working_dir).starts_with(cwd);
+    let below = |cwd: &String| {
+        [&*state.working_dir, state.origin()].iter().any(|place| Path::new(place).starts_with(cwd))
+    };
     let titled = |words: &str| state.title.to_lowercase().contains(words);
     !state.deleted
         && filter.agent.as_ref().is_none_or(|agent| *agent == state.provider.name())

@@ -10,6 +10,7 @@ mod run_view;
 mod session;
 mod waits;
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 pub(crate) use diff::run_diff;
@@ -31,6 +32,8 @@ pub(crate) struct Views {
     pub(crate) catalog: Arc<dyn Catalog>,
     pub(crate) directory: Arc<Directory>,
     pub(crate) log_details: Arc<LogDetails>,
+    /// Where worktrees of sessions are made.
+    pub(crate) worktrees: PathBuf,
 }
 
 impl Views {

@@ -7,6 +7,7 @@ use rekindle_domain::session::SessionState;
 use rekindle_domain::token::TokenIndex;
 use rekindle_wire::view::{
     Connection, ForkView, Health, HealthState, RunState, RunView, SessionView, WaitState, WaitView,
+    WorktreeView,
 };
 
 use super::Views;
@@ -168,5 +169,11 @@ pub fn session_view(
         health: Health { state: HealthState::Ok, detail: None },
         forked_from: state.forked_from.map(|from| ForkView { session_id: from.session_id, seq: from.seq }),
         replaced_by: state.replaced_by,
+        worktree: state.worktree.as_ref().map(|worktree| WorktreeView {
+            origin: worktree.wanted.origin.clone(),
+            directory: worktree.wanted.directory.clone(),
+            branch: worktree.wanted.branch.clone(),
+            commit: worktree.commit.clone(),
+        }),
     }
 }

@@ -154,6 +154,7 @@ impl Home {
             created_at: None,
             forked_from: None,
             restoring: None,
+            worktree: None,
         };
         let workers = home.workers().clone();
         workers.records.store.create(session).expect("made");
@@ -495,7 +496,8 @@ impl Home {
     pub(super) fn unlisted_views(&self) -> Views {
         let daemon = self.daemon.as_ref().expect("a daemon");
         let (workers, catalog) = (daemon.workers.clone(), daemon.store.clone());
-        Views { workers, catalog, directory: Arc::default(), log_details: Arc::default() }
+        let worktrees = std::path::PathBuf::from("/nowhere");
+        Views { workers, catalog, directory: Arc::default(), log_details: Arc::default(), worktrees }
     }
 
     /// The session as it is shown after a start.

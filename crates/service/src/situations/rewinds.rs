@@ -4,7 +4,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
 use rekindle_domain::blob_id::BlobId;
-use rekindle_domain::event::{ChangedFile, FileChange, GitWorktree, Restoring, SessionClosed};
+use rekindle_domain::event::{
+    ChangedFile, FileChange, GitWorktree, Restoring, SessionClosed, SessionWorktree,
+};
 use rekindle_domain::fork::{Wishes, fork};
 use rekindle_domain::id::{RunId, SessionId};
 use rekindle_domain::session::SessionState;
@@ -19,6 +21,7 @@ use crate::drive::workspace_files::{FilesError, FilesRestored, RestoreFiles};
 use crate::error::Result;
 use crate::lock::locked;
 use crate::workspaces::CaptureFacts;
+use crate::workspaces::session_worktree::Added;
 
 /// Files that are said to be restored: what was asked for, and what comes of it next.
 #[derive(Default)]
@@ -29,6 +32,10 @@ pub(super) struct ScriptedFiles {
 }
 
 impl RestoreFiles for ScriptedFiles {
+    fn add_session_worktree(&self, _: &SessionWorktree, _: &Path, _: u32) -> Result<Added, FilesError> {
+        Err(FilesError::Failed("no worktrees here".into()))
+    }
+
     fn add_worktree(&self, worktree: &GitWorktree, root: &Path, _: u32) -> Result<(), FilesError> {
         locked(&self.worktrees).push((worktree.clone(), root.to_owned()));
         Ok(())

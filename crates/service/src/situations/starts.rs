@@ -46,6 +46,7 @@ fn add_session(home: &Home, number: u64, bytes: usize) -> SessionId {
         created_at: None,
         forked_from: None,
         restoring: None,
+        worktree: None,
     };
     let content = Raw::text("do it").into_owned();
     let message = NewMessage { message_id, content, idempotency_key: None, wait_id: None };

@@ -48,6 +48,7 @@ impl Home {
             created_at: None,
             forked_from: None,
             restoring: None,
+            worktree: None,
         };
         self.snapshots.store.create(session).expect("a session");
         self.append(session, vec![created.into()]);

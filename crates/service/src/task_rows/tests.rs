@@ -87,6 +87,7 @@ impl Home {
             created_at: None,
             forked_from: None,
             restoring: None,
+            worktree: None,
         };
         let records = session(created, Some((message(n), RunId::mint(n, 2))), &life());
         self.open(session_id);
@@ -148,6 +149,7 @@ fn spec(n: u64) -> TaskSpec {
         title: format!("task {n}"),
         prompt: Raw::text("fix it"),
         working_dir: "/w".into(),
+        worktree: None,
         provider: Provider { profile: "acp".into(), agent: Some("demo".into()), ..Provider::default() },
         options: Options::default(),
         env_names: Vec::new(),

@@ -13,6 +13,7 @@ use rekindle_wire::hint::Hint;
 use rekindle_wire::request::{MAX_BATCH, NewTask};
 
 use super::Tasks;
+use crate::commands::new_worktree::plan;
 use crate::commands::sessions::prepare;
 use crate::error::{Result, ServiceError};
 use crate::idempotency::Key;
@@ -48,7 +49,14 @@ impl Tasks {
         for (index, task) in new.iter().enumerate() {
             let number = |what: ServiceError| if new.len() > 1 { in_item(index, what) } else { what };
             let stored = key.map(|key| key.of_item(index, new.len()).as_stored());
-            let (spec, met) = self.spec(task, &state, &names, stored, by).map_err(number)?;
+            let (mut spec, met) = self.spec(task, &state, &names, stored, by).map_err(number)?;
+            if let Some(worktree) = &task.worktree {
+                let id = ids[index].as_str();
+                let planned =
+                    plan(&self.views, &task.working_dir, worktree, &spec.title, id).map_err(number)?;
+                spec.working_dir = planned.working_dir;
+                spec.worktree = Some(Box::new(planned.worktree));
+            }
             waits.push(spec.after.iter().map(|one| one.task_id).collect::<Vec<_>>());
             let created =
                 TaskCreated { task_id: ids[index], actor: user(by).into(), task: Box::new(spec), met };
@@ -110,6 +118,7 @@ impl Tasks {
                 .prompt
                 .ok_or_else(|| ServiceError::new(Code::InvalidContent, "a task has a prompt"))?,
             working_dir: created.working_dir.into_owned(),
+            worktree: None,
             provider: created.provider,
             options: created.options,
             env_names: created.env_names,

@@ -4,12 +4,14 @@
 mod capture_record;
 pub(crate) mod checkpoint_record;
 mod crash_point_root;
-pub(crate) mod git_worktree;
+pub(crate) mod git;
+mod git_worktree;
 mod objects;
 mod restore;
 mod restore_journal;
 mod restore_objects;
 mod restore_receipt;
+pub(crate) mod session_worktree;
 #[cfg(test)]
 mod tests;
 
@@ -32,7 +34,7 @@ use rekindle_workspace::{
 
 use self::capture_record::CaptureRecord;
 use self::checkpoint_record::from_record;
-pub use self::git_worktree::GitError;
+pub use self::git::GitError;
 use self::objects::BatchSink;
 pub(crate) use self::objects::BlobSource;
 

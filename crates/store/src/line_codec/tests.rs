@@ -50,6 +50,7 @@ fn created() -> Draft {
         created_at: None,
         forked_from: None,
         restoring: None,
+        worktree: None,
     }
     .into()
 }

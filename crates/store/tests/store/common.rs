@@ -44,6 +44,7 @@ pub(crate) fn created() -> Draft {
         created_at: None,
         forked_from: None,
         restoring: None,
+        worktree: None,
     }
     .into()
 }

@@ -38,6 +38,7 @@ fn asked(n: u64) -> Draft {
         title: format!("task {n}"),
         prompt: Raw::text("do it"),
         working_dir: "/w".into(),
+        worktree: None,
         provider: Provider { profile: "acp".into(), ..Provider::default() },
         options: Options::default(),
         env_names: Vec::new(),

@@ -33,6 +33,7 @@ pub(crate) fn spec(n: u64) -> TaskSpec {
         title: format!("Task {n}: 100% \"quoted\" \u{1F525}"),
         prompt: Raw::text("do it\nwell \u{0} \u{1F525}"),
         working_dir: format!("/work/{}", n % 3),
+        worktree: None,
         provider: Provider {
             profile: "acp".into(),
             agent: Some(["claude", "codex"][n as usize % 2].into()),

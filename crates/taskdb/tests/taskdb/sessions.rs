@@ -93,6 +93,7 @@ fn created() -> Event<'static> {
         created_at: None,
         forked_from: None,
         restoring: None,
+        worktree: None,
     }
     .into()
 }

@@ -181,6 +181,7 @@ impl Script {
                     created_at: None,
                     forked_from: None,
                     restoring: None,
+                    worktree: None,
                 }
                 .into(),
             );

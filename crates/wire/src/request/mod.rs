@@ -9,6 +9,7 @@ mod session;
 mod task;
 mod umask;
 mod wait;
+mod worktree;
 
 pub use fork::{ForkAt, NewFilesRestore, NewFork, NewRewind, NewSnapshotRestore};
 pub use gc::Collect;
@@ -19,6 +20,7 @@ pub use session::{AgentChoice, Change, NewSession, Resume};
 pub use task::{CancelTask, MAX_BATCH, NewDependency, NewTask, NewTasks, RetryTask, TaskPriority, TasksBody};
 pub use umask::Umask;
 pub use wait::{NewAnswer, NewWait, NewWaitKind};
+pub use worktree::NewWorktree;
 
 #[cfg(test)]
 mod tests {

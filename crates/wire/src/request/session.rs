@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::rules::{answer_with_token, at_least_one, object, possible_variables, whole};
-use super::{Content, NewAnswer, Umask};
+use super::{Content, NewAnswer, NewWorktree, Umask};
 
 /// A session to be made.
 #[derive(Debug, Deserialize, Serialize, JsonSchema)]
@@ -54,6 +54,9 @@ pub struct NewSession {
     /// How its snapshots are kept, where that is not to be as the daemon is configured.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "object")]
     pub persistence: Option<Persistence>,
+    /// A worktree of git that it works in, made for the working directory; it works in that itself without it.
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "object")]
+    pub worktree: Option<NewWorktree>,
     /// The caller's environment, filtered here.
     #[serde(default)]
     #[schemars(transform = possible_variables)]
@@ -80,6 +83,7 @@ impl NewSession {
             checkpoints: None,
             key: None,
             persistence: None,
+            worktree: None,
             env: BTreeMap::new(),
             umask: None,
         }

@@ -12,7 +12,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::rules::{object, possible_variables, whole};
-use super::{AgentChoice, Content, NewSession, Umask};
+use super::{AgentChoice, Content, NewSession, NewWorktree, Umask};
 
 /// The most tasks of one request.
 pub const MAX_BATCH: usize = 10_000;
@@ -56,6 +56,9 @@ pub struct NewTask {
     /// How snapshots of its session are kept, where that is not to be as the daemon is configured.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "object")]
     pub persistence: Option<Persistence>,
+    /// A worktree of git that it works in, made for the working directory; it works in that itself without it.
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "object")]
+    pub worktree: Option<NewWorktree>,
     /// The caller's environment, filtered here.
     #[serde(default)]
     #[schemars(transform = possible_variables)]
@@ -119,6 +122,7 @@ impl NewTask {
             on_uncertain: OnUncertain::default(),
             checkpoints: None,
             persistence: None,
+            worktree: None,
             env: BTreeMap::new(),
             umask: None,
             priority: 0,
@@ -146,6 +150,7 @@ impl NewTask {
             on_uncertain: session.on_uncertain,
             checkpoints: session.checkpoints,
             persistence: session.persistence,
+            worktree: session.worktree.clone(),
             env: session.env.clone(),
             umask: session.umask,
             ..NewTask::new(session.working_dir.clone(), session.agent.clone(), prompt)
@@ -165,6 +170,7 @@ impl NewTask {
             on_uncertain: self.on_uncertain,
             checkpoints: self.checkpoints,
             persistence: self.persistence,
+            worktree: self.worktree.clone(),
             env: self.env.clone(),
             umask: self.umask,
             ..NewSession::new(self.working_dir.clone(), self.agent.clone())

@@ -22,7 +22,7 @@ pub use log::{HistoryMissing, LogDamage, LogPage};
 pub use receipt::{AnswerTaken, MessageTaken, ResumeMethod, Resumed, TokenShown};
 pub use session::{
     CheckpointView, CheckpointsView, Connection, ForkView, Health, HealthState, KeyedSession, RunState,
-    RunView, SessionList, SessionView, TouchedView, UncertainCall, UncertainView,
+    RunView, SessionList, SessionView, TouchedView, UncertainCall, UncertainView, WorktreeView,
 };
 pub use snapshot::{
     RestoreWarning, RestoredSession, SnapshotDetail, SnapshotList, SnapshotProblem, SnapshotReason,

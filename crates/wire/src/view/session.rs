@@ -131,6 +131,22 @@ pub struct SessionView {
     pub forked_from: Option<ForkView>,
     /// The session that took its place, if one did: it was rewound, or a snapshot of it was restored in place.
     pub replaced_by: Option<SessionId>,
+    /// The worktree of git that was made for it, or is to be.
+    pub worktree: Option<WorktreeView>,
+}
+
+/// The worktree that a session works in.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "Worktree")]
+pub struct WorktreeView {
+    /// The directory that it was asked for in.
+    pub origin: String,
+    /// Its root.
+    pub directory: String,
+    /// Its branch.
+    pub branch: String,
+    /// The commit that the branch stood at when it was made; null until then.
+    pub commit: Option<String>,
 }
 
 /// What a session was forked from.

@@ -118,6 +118,7 @@ impl World {
                 created_at: None,
                 forked_from: None,
                 restoring: None,
+                worktree: None,
             }
             .into(),
         ]);

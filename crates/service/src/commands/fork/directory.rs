@@ -10,7 +10,7 @@ use rekindle_wire::hint::Hint;
 use rekindle_wire::request::NewFork;
 
 use crate::commands::open_runs::refuse_open_runs;
-use crate::commands::sessions::check_directory;
+use crate::commands::working_directory::{check_directory, unusable};
 use crate::error::{Result, ServiceError};
 use crate::show::Views;
 
@@ -48,12 +48,6 @@ fn prepare(directory: &str, force: bool, user_home: Option<&str>) -> Result<()> 
     }
     let message = format!("{directory} is not empty: its files would be replaced");
     Err(ServiceError::new(Code::DirectoryNotEmpty, message).hint(Hint::NameEmptyDirectory))
-}
-
-/// Says that a directory cannot be one that somebody works in.
-pub(super) fn unusable(directory: &str, why: &str) -> ServiceError {
-    let message = format!("the working directory {directory} cannot be used: {why}");
-    ServiceError::new(Code::InvalidWorkingDir, message).hint(Hint::NameDirectory)
 }
 
 /// Makes a directory and those above it that are missing; each is on disk before it is relied on.

@@ -10,12 +10,13 @@ use rekindle_wire::code::Code;
 use rekindle_wire::hint::Hint;
 use rekindle_wire::request::NewFork;
 
-use super::directory::{make, unusable};
+use super::directory::make;
 use crate::commands::open_runs::refuse_open_runs;
+use crate::commands::working_directory::unusable;
 use crate::error::{Result, ServiceError};
 use crate::show::Views;
 use crate::workspaces::GitError;
-use crate::workspaces::git_worktree::GitRepository;
+use crate::workspaces::git::GitRepository;
 
 /// Digits of a session's id that name its worktree: as many as lists show.
 const SHORT: usize = 10;
@@ -102,6 +103,7 @@ impl From<GitError> for ServiceError {
             GitError::NotRepository { .. } => Code::NotARepository,
             GitError::CommitMissing { .. } => Code::CommitMissing,
             GitError::Failed { .. } | GitError::Io { .. } => Code::Internal,
+            _ => Code::WorktreeImpossible,
         };
         ServiceError::caused_by(code, error).hint(Hint::RestoreWithoutGit)
     }

@@ -16,6 +16,7 @@ mod spoken;
 mod step;
 mod supervise;
 mod workers;
+mod worktree;
 
 use std::sync::mpsc::SyncSender;
 use std::sync::{Arc, LazyLock, Weak};

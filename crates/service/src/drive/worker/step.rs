@@ -81,7 +81,11 @@ impl Worker {
         tracing::debug!(?found, ?step, "next step");
         match step {
             // Agents that nobody has met are met to be ended; for the rest the next daemon is there.
-            Step::Launch | Step::Continue { .. } | Step::Begin(_) | Step::RestoreFiles
+            Step::Launch
+            | Step::Continue { .. }
+            | Step::Begin(_)
+            | Step::RestoreFiles
+            | Step::AddWorktree
                 if workers.is_stopping() =>
             {
                 return Ok(StepOutcome::Rest(None));
@@ -110,6 +114,7 @@ impl Worker {
             Step::Continue { .. } => self.begin_continuation(workers, &state)?,
             Step::Begin(message) => self.begin(workers, message)?,
             Step::RestoreFiles => return self.restore_files(workers, &state),
+            Step::AddWorktree => return self.add_worktree(workers, &state),
             Step::Remove => {
                 self.remove(workers)?;
                 return Ok(StepOutcome::Rest(None));

@@ -46,6 +46,7 @@ impl Home {
             created_at: None,
             forked_from: None,
             restoring: None,
+            worktree: None,
             key: None,
             imported_from: None,
         });

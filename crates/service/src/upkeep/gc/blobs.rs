@@ -204,6 +204,7 @@ mod tests {
                 created_at: None,
                 forked_from: None,
                 restoring: None,
+                worktree: None,
             };
             self.store.append(Append::durable(session, vec![created.into()])).expect("recorded");
             let state = (*self.store.open_session(session).expect("open").state).clone();

@@ -8,6 +8,7 @@ use rekindle_store::disk::RealDisk;
 use rekindle_store::layout::Layout;
 
 use super::*;
+use crate::workspaces::git::GitRepository;
 
 /// A repository with two commits, and a home.
 struct Lab {

@@ -140,6 +140,7 @@ fn created(forked_from: Option<ForkedFrom>) -> SessionCreated<'static> {
         created_at: None,
         forked_from: forked_from.map(Box::new),
         restoring: None,
+        worktree: None,
         key: None,
         imported_from: None,
     }

@@ -1,0 +1,70 @@
+//! The worktree of its own that a session works in: wanted with its first record, made before its first agent is launched.
+
+use serde::{Deserialize, Serialize};
+
+use super::SessionState;
+use crate::event::{SessionWorktree, SessionWorktreeAdded};
+
+/// A session's own worktree.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Worktree {
+    /// What was asked for.
+    #[serde(flatten)]
+    pub wanted: SessionWorktree,
+    /// The commit that its branch began at, or stood at, once it is there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub commit: Option<String>,
+}
+
+impl Worktree {
+    pub(super) fn wanted(wanted: SessionWorktree) -> Worktree {
+        Worktree { wanted, commit: None }
+    }
+}
+
+impl SessionState {
+    /// Returns the worktree that is still to be made.
+    pub fn missing_worktree(&self) -> Option<&SessionWorktree> {
+        self.worktree.as_ref().filter(|worktree| worktree.commit.is_none()).map(|worktree| &worktree.wanted)
+    }
+
+    /// Returns the directory that it was asked for in: where it works, unless a worktree was made for it.
+    pub fn origin(&self) -> &str {
+        self.worktree.as_ref().map_or(&self.working_dir, |worktree| &worktree.wanted.origin)
+    }
+
+    pub(super) fn note_worktree(&mut self, added: &SessionWorktreeAdded<'_>) -> Result<(), String> {
+        let worktree = self.worktree.as_mut().ok_or("the session wants no worktree")?;
+        if worktree.commit.is_some() {
+            return Err("its worktree is there already".into());
+        }
+        worktree.commit = Some(added.commit.as_ref().into());
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::id::SessionId;
+
+    #[test]
+    fn a_worktree_is_made_once_and_only_where_one_is_wanted() {
+        let mut state = SessionState::empty(SessionId::from_ulid(1));
+        let added = SessionWorktreeAdded { commit: "c0ffee".into(), carried: 0 };
+        assert!(state.note_worktree(&added).is_err());
+        let wanted = SessionWorktree {
+            origin: "/repo".into(),
+            repository: "/repo/.git".into(),
+            directory: "/trees/repo-1".into(),
+            branch: "rekindle/one".into(),
+            base: None,
+            dirty: crate::event::DirtyPolicy::Refuse,
+        };
+        state.worktree = Some(Box::new(Worktree::wanted(wanted.clone())));
+        assert_eq!(state.missing_worktree(), Some(&wanted));
+        assert_eq!(state.note_worktree(&added), Ok(()));
+        assert_eq!(state.missing_worktree(), None);
+        assert!(state.note_worktree(&added).is_err(), "once");
+    }
+}

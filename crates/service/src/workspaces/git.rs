@@ -1,0 +1,225 @@
+//! Git, as it is called here: without hooks, without asking anybody, and about no repository but the one that is named.
+
+use std::ffi::OsStr;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+use crate::lock_file::LockFile;
+
+/// Variables by which a repository is told to git: ours are not meant for another one. As `git rev-parse --local-env-vars` has them.
+const OF_REPOSITORY: &[&str] = &[
+    "GIT_ALTERNATE_OBJECT_DIRECTORIES",
+    "GIT_CONFIG",
+    "GIT_CONFIG_PARAMETERS",
+    "GIT_CONFIG_COUNT",
+    "GIT_OBJECT_DIRECTORY",
+    "GIT_DIR",
+    "GIT_WORK_TREE",
+    "GIT_IMPLICIT_WORK_TREE",
+    "GIT_GRAFT_FILE",
+    "GIT_INDEX_FILE",
+    "GIT_NO_REPLACE_OBJECTS",
+    "GIT_REPLACE_REF_BASE",
+    "GIT_PREFIX",
+    "GIT_SHALLOW_FILE",
+    "GIT_COMMON_DIR",
+];
+
+/// Settings for every call: no program of the repository's is run but filters, and nothing that would outlive the call.
+const SETTINGS: &[&str] =
+    &["core.hooksPath=/dev/null", "core.fsmonitor=false", "maintenance.auto=false", "gc.auto=0"];
+
+/// Why git did not do what was asked of it.
+#[derive(Debug, thiserror::Error)]
+pub enum GitError {
+    /// It is not installed.
+    #[error("git cannot be run")]
+    Missing {
+        /// Why not.
+        #[source]
+        source: io::Error,
+    },
+    /// A directory is in no repository.
+    #[error("{} is in no worktree of a git repository: {said}", directory.display())]
+    NotRepository {
+        /// The directory.
+        directory: PathBuf,
+        /// What git says.
+        said: String,
+    },
+    /// A commit is not there.
+    #[error("the commit {commit} is not in the repository any more")]
+    CommitMissing {
+        /// The commit.
+        commit: String,
+    },
+    /// A repository has none yet.
+    #[error("{} is in a repository without any commit", directory.display())]
+    NoCommit {
+        /// A directory in it.
+        directory: PathBuf,
+    },
+    /// A name stands for no commit.
+    #[error("there is no commit {name}")]
+    NoSuchCommit {
+        /// The name.
+        name: String,
+    },
+    /// A name is none for a branch.
+    #[error("{branch} is no name for a branch")]
+    BadBranch {
+        /// The name.
+        branch: String,
+    },
+    /// A branch is there, and begins elsewhere.
+    #[error("the branch {branch} is there already, and does not begin there")]
+    BranchExists {
+        /// The branch.
+        branch: String,
+    },
+    /// A branch can be worked on in one worktree at a time.
+    #[error("the branch {branch} is worked on in {}", directory.display())]
+    BranchInUse {
+        /// The branch.
+        branch: String,
+        /// Where.
+        directory: PathBuf,
+    },
+    /// Something is not committed, and would be missing.
+    #[error("{total} changes in {} are not committed: {}", directory.display(), first.join(", "))]
+    Uncommitted {
+        /// Where.
+        directory: PathBuf,
+        /// How many.
+        total: usize,
+        /// The first of them.
+        first: Vec<String>,
+    },
+    /// What is not committed belongs to another commit.
+    #[error("what is not committed in {} belongs to the commit that it stands at", directory.display())]
+    OtherCommit {
+        /// Where.
+        directory: PathBuf,
+    },
+    /// It failed.
+    #[error("git cannot {doing}: {said}")]
+    Failed {
+        /// What it was about to do.
+        doing: &'static str,
+        /// What it says.
+        said: String,
+    },
+    /// A file cannot be used.
+    #[error("cannot use {}", path.display())]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// Why not.
+        #[source]
+        source: io::Error,
+    },
+}
+
+/// A repository, seen from a directory in one of its worktrees.
+#[derive(Debug)]
+pub(crate) struct GitRepository {
+    /// The git directory that all worktrees share.
+    pub(crate) common: PathBuf,
+    /// The root of the worktree.
+    pub(super) top: PathBuf,
+    /// Where the directory is below that.
+    pub(crate) below: PathBuf,
+}
+
+impl GitRepository {
+    /// Finds the repository that a directory is in.
+    pub(crate) fn around(directory: &Path) -> Result<GitRepository, GitError> {
+        let asked = ["--path-format=absolute", "--show-toplevel", "--git-common-dir", "--show-prefix"];
+        let mut command = git(directory);
+        let told =
+            command.arg("rev-parse").args(asked).output().map_err(|source| GitError::Missing { source })?;
+        let not = |said: String| GitError::NotRepository { directory: directory.to_owned(), said };
+        if !told.status.success() {
+            return Err(not(said(&told)));
+        }
+        let text = String::from_utf8(told.stdout).map_err(|_| not("its path is no text".to_owned()))?;
+        let lines: Vec<&str> = text.split('\n').collect();
+        match lines[..] {
+            [top, common, below, ""] => {
+                let below = below.trim_end_matches('/').into();
+                Ok(GitRepository { common: common.into(), top: top.into(), below })
+            }
+            _ => Err(not("its path cannot be told".to_owned())),
+        }
+    }
+
+    /// Checks that a commit is there.
+    pub(crate) fn find_commit(&self, commit: &str) -> Result<(), GitError> {
+        // What a record says need not be a commit: no option, and no name that means another one tomorrow.
+        let is_hash = commit.len() >= 40 && commit.bytes().all(|byte| byte.is_ascii_hexdigit());
+        let object = format!("{commit}^{{commit}}");
+        let there = is_hash && run(git(&self.common).args(["cat-file", "-e", &object]))?.status.success();
+        if there { Ok(()) } else { Err(GitError::CommitMissing { commit: commit.to_owned() }) }
+    }
+
+    /// Returns the directory that people know the repository by: that of its main worktree, or else of this one.
+    pub(crate) fn main_directory(&self) -> &Path {
+        match (self.common.file_name(), self.common.parent()) {
+            (Some(name), Some(main)) if name == OsStr::new(".git") => main,
+            _ => &self.top,
+        }
+    }
+}
+
+/// Returns a call of git in a directory.
+pub(super) fn git(directory: &Path) -> Command {
+    let mut command = Command::new("git");
+    command.arg("-C").arg(directory).stdin(Stdio::null());
+    for setting in SETTINGS {
+        command.args(["-c", setting]);
+    }
+    for name in OF_REPOSITORY {
+        command.env_remove(name);
+    }
+    command.env("LC_ALL", "C").env("GIT_TERMINAL_PROMPT", "0");
+    command
+}
+
+pub(super) fn run(command: &mut Command) -> Result<Output, GitError> {
+    command.output().map_err(|source| GitError::Missing { source })
+}
+
+/// Returns a call of git in a directory whose files get the modes that they have everywhere: ours would keep everybody else out. It
+/// shares a lock for as long as it works.
+pub(super) fn git_with_umask(directory: &Path, umask: u32, lock: &LockFile) -> Result<Command, GitError> {
+    let mut command = Command::new("sh");
+    command.args(["-c", "umask \"$1\" && shift && exec \"$@\"", "sh", &format!("{umask:04o}")]);
+    let git = git(directory);
+    command.arg(git.get_program()).args(git.get_args());
+    for (name, value) in git.get_envs() {
+        match value {
+            Some(value) => command.env(name, value),
+            None => command.env_remove(name),
+        };
+    }
+    let shared = lock.share().map_err(|source| GitError::Io { path: directory.to_owned(), source })?;
+    command.stdin(shared);
+    Ok(command)
+}
+
+/// Tells whether a call did what it was to do.
+pub(super) fn done(doing: &'static str, output: &Output) -> Result<(), GitError> {
+    match output.status.success() {
+        true => Ok(()),
+        false => Err(GitError::Failed { doing, said: said(output) }),
+    }
+}
+
+/// Returns what git says about a failure, in one line.
+fn said(output: &Output) -> String {
+    let text = String::from_utf8_lossy(&output.stderr);
+    let words: Vec<&str> = text.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
+    let said = words.join("; ");
+    said.chars().take(500).collect()
+}

@@ -1,0 +1,248 @@
+//! Worktrees of sessions: each on a branch, locked so that nothing prunes it, with the submodules and, if that is wanted, with what
+//! is not committed where it was asked for. Until all of that is there its lock says so: whoever finds it like that makes it anew,
+//! since nobody has worked in it yet.
+
+use std::ffi::OsStr;
+use std::fs;
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{DirBuilderExt, symlink};
+use std::path::{Path, PathBuf};
+
+use rekindle_domain::event::{DirtyPolicy, SessionWorktree};
+use rekindle_workspace::restore::{DirRoot, Root};
+
+use super::git::{GitError, GitRepository, done, git, git_with_umask, run};
+use super::git_worktree::{ListedWorktree, find_listed};
+use super::{WorkspaceError, Workspaces, unusable};
+use crate::lock_file::LockFile;
+use crate::test_knobs::crash_point;
+
+/// What the lock of a worktree says while it is being made, and from then on.
+const MAKING: &str = "Rekindle is making it";
+const MADE: &str = "a session of Rekindle works here";
+
+/// Paths of changes that an error names.
+const NAMED: usize = 3;
+
+/// A worktree that is there, and whole.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Added {
+    /// Where its branch stood.
+    pub(crate) commit: String,
+    /// Changes that were copied.
+    pub(crate) carried: u64,
+}
+
+/// The place where a worktree begins.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Start {
+    commit: String,
+    /// Its branch is to be made.
+    is_new: bool,
+    /// Paths below the root of the worktree it is asked for in that are not as they were committed, if that matters.
+    changes: Vec<PathBuf>,
+}
+
+/// Finds where a worktree begins, or what speaks against it. Reads only.
+pub(crate) fn find_start(wanted: &SessionWorktree) -> Result<Start, GitError> {
+    let origin = Path::new(&wanted.origin);
+    let branch = || wanted.branch.clone();
+    if !is_branch_name(origin, &wanted.branch)? {
+        return Err(GitError::BadBranch { branch: branch() });
+    }
+    let Some(head) = commit_of(origin, "HEAD")? else {
+        return Err(GitError::NoCommit { directory: origin.to_owned() });
+    };
+    let base = match &wanted.base {
+        None => None,
+        Some(base) => match commit_of(origin, base)? {
+            Some(commit) => Some(commit),
+            None => return Err(GitError::NoSuchCommit { name: base.clone() }),
+        },
+    };
+    let existing = commit_of(origin, &format!("refs/heads/{}", wanted.branch))?;
+    if existing.is_some() {
+        if base.is_some() && base != existing {
+            return Err(GitError::BranchExists { branch: branch() });
+        }
+        let in_use = |listed: &ListedWorktree| listed.branch.as_deref() == Some(&wanted.branch);
+        if let Some(other) = find_listed(Path::new(&wanted.repository), in_use)? {
+            return Err(GitError::BranchInUse { branch: branch(), directory: other.directory });
+        }
+    }
+    let is_new = existing.is_none();
+    let commit = existing.or(base).unwrap_or_else(|| head.clone());
+    let changes = match wanted.dirty {
+        DirtyPolicy::Ignore => Vec::new(),
+        DirtyPolicy::Refuse | DirtyPolicy::Carry => changes(&GitRepository::around(origin)?.top)?,
+    };
+    match wanted.dirty {
+        DirtyPolicy::Refuse if !changes.is_empty() => {
+            let first = changes.iter().take(NAMED).map(|path| path.display().to_string()).collect();
+            Err(GitError::Uncommitted { directory: origin.to_owned(), total: changes.len(), first })
+        }
+        DirtyPolicy::Carry if !changes.is_empty() && commit != head => {
+            Err(GitError::OtherCommit { directory: origin.to_owned() })
+        }
+        _ => Ok(Start { commit, is_new, changes }),
+    }
+}
+
+/// Returns the commit that a name stands for.
+fn commit_of(directory: &Path, name: &str) -> Result<Option<String>, GitError> {
+    let name = format!("{name}^{{commit}}");
+    let told = run(git(directory).args(["rev-parse", "--verify", "--quiet", "--end-of-options", &name]))?;
+    let text = String::from_utf8_lossy(&told.stdout).trim().to_owned();
+    Ok((told.status.success() && !text.is_empty()).then_some(text))
+}
+
+/// Tells whether git takes a name for a branch, and for nothing else.
+fn is_branch_name(directory: &Path, name: &str) -> Result<bool, GitError> {
+    if name.starts_with('-') || name.contains("@{") || name == "HEAD" {
+        return Ok(false);
+    }
+    let reference = format!("refs/heads/{name}");
+    Ok(run(git(directory).args(["check-ref-format", &reference]))?.status.success())
+}
+
+/// Returns the paths in a worktree that are not as they were committed, but for those that git ignores.
+fn changes(top: &Path) -> Result<Vec<PathBuf>, GitError> {
+    let asked = ["status", "--porcelain=v1", "-z", "--no-renames", "--untracked-files=all"];
+    let told = run(git(top).args(asked).arg("--ignore-submodules=untracked"))?;
+    done("tell what is not committed", &told)?;
+    // Two letters and a space, then the path.
+    let paths = told.stdout.split(|byte| *byte == 0).filter_map(|entry| entry.get(3..));
+    Ok(paths.map(|path| PathBuf::from(OsStr::from_bytes(path))).collect())
+}
+
+impl Workspaces {
+    /// Makes the worktree of a session, with its directory in it, durably; one that is there, and whole, is left as it is.
+    pub(crate) fn add_session_worktree(
+        &self,
+        wanted: &SessionWorktree,
+        root: &Path,
+        umask: u32,
+    ) -> Result<Added, WorkspaceError> {
+        let (repository, directory) = (Path::new(&wanted.repository), Path::new(&wanted.directory));
+        if let Some(above) = directory.parent() {
+            fs::DirBuilder::new().recursive(true).mode(0o700).create(above).map_err(unusable(above))?;
+        }
+        let lock = self.lock_restore(directory)?;
+        match find_listed(repository, |listed| listed.directory == directory)? {
+            Some(found) if found.is_cut_short(MAKING) => {
+                let remove = ["worktree", "remove", "--force", "--force", &wanted.directory];
+                done("remove a worktree that was cut short", &run(git(repository).args(remove))?)?;
+            }
+            // Its lock may have been about to be renewed.
+            Some(found) => {
+                if found.lock.is_none() {
+                    set_lock(wanted)?;
+                }
+                return Ok(Added { commit: found.head.unwrap_or_default(), carried: 0 });
+            }
+            None => {}
+        }
+        let start = find_start(wanted)?;
+        add(wanted, &start, umask, &lock)?;
+        crash_point("worktree.after_add");
+        add_submodules(directory, umask, &lock)?;
+        if wanted.dirty == DirtyPolicy::Carry {
+            let top = GitRepository::around(Path::new(&wanted.origin))?.top;
+            carry(&top, directory, &start.changes)
+                .map_err(|source| GitError::Io { path: directory.to_owned(), source })?;
+        }
+        fs::create_dir_all(root).map_err(unusable(root))?;
+        let made = DirRoot::open(directory).map_err(unusable(directory))?;
+        made.sync_file_systems(&mut std::iter::empty()).map_err(unusable(directory))?;
+        crash_point("worktree.before_lock");
+        done("unlock a worktree", &run(git(repository).args(["worktree", "unlock", &wanted.directory]))?)?;
+        crash_point("worktree.between_locks");
+        set_lock(wanted)?;
+        Ok(Added { commit: start.commit, carried: start.changes.len() as u64 })
+    }
+}
+
+fn add(wanted: &SessionWorktree, start: &Start, umask: u32, lock: &LockFile) -> Result<(), GitError> {
+    let mut command = git_with_umask(Path::new(&wanted.repository), umask, lock)?;
+    // Quiet: one that outlives us would die of words that nobody reads any more.
+    command.args(["worktree", "add", "--quiet", "--lock", "--reason", MAKING]);
+    if start.is_new {
+        command.args(["-b", &wanted.branch, &wanted.directory, &start.commit]);
+    } else {
+        command.args([&wanted.directory, &wanted.branch]);
+    }
+    done("make a worktree", &run(&mut command)?)
+}
+
+fn add_submodules(directory: &Path, umask: u32, lock: &LockFile) -> Result<(), GitError> {
+    if !directory.join(".gitmodules").exists() {
+        return Ok(());
+    }
+    let mut command = git_with_umask(directory, umask, lock)?;
+    command.args(["submodule", "--quiet", "update", "--init", "--recursive"]);
+    done("get its submodules", &run(&mut command)?)
+}
+
+fn set_lock(wanted: &SessionWorktree) -> Result<(), GitError> {
+    let lock = ["worktree", "lock", "--reason", MADE, &wanted.directory];
+    done("lock a worktree", &run(git(Path::new(&wanted.repository)).args(lock))?)
+}
+
+/// Copies what is not committed from one worktree to another that stands at the same commit. What is gone goes there too, and goes
+/// first: a directory may stand where a file was.
+fn carry(from: &Path, to: &Path, paths: &[PathBuf]) -> io::Result<()> {
+    let (here, gone): (Vec<&PathBuf>, Vec<&PathBuf>) =
+        paths.iter().partition(|path| from.join(path).symlink_metadata().is_ok());
+    for path in gone {
+        remove(&to.join(path))?;
+        // As git does it: no directory stays for nothing.
+        for above in path.ancestors().skip(1).take_while(|above| !above.as_os_str().is_empty()) {
+            if fs::remove_dir(to.join(above)).is_err() {
+                break;
+            }
+        }
+    }
+    for path in here {
+        copy(from, to, path)?;
+    }
+    Ok(())
+}
+
+/// Copies a file or a link; what is neither, a repository in it for example, stays where it is.
+fn copy(from: &Path, to: &Path, path: &Path) -> io::Result<()> {
+    let (source, target) = (from.join(path), to.join(path));
+    let kind = source.symlink_metadata()?.file_type();
+    if !kind.is_file() && !kind.is_symlink() {
+        return Ok(());
+    }
+    let mut above: Vec<&Path> =
+        path.ancestors().skip(1).filter(|above| !above.as_os_str().is_empty()).collect();
+    above.reverse();
+    for above in above {
+        let above = to.join(above);
+        // Never through a link that was committed where a directory is now.
+        if !above.symlink_metadata().is_ok_and(|found| found.is_dir()) {
+            remove(&above)?;
+            fs::create_dir(&above)?;
+        }
+    }
+    remove(&target)?;
+    if kind.is_symlink() {
+        return symlink(fs::read_link(&source)?, &target);
+    }
+    fs::copy(&source, &target).map(drop)
+}
+
+/// Removes a file or a link, if it is there.
+fn remove(path: &Path) -> io::Result<()> {
+    match fs::remove_file(path) {
+        Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
+            Ok(())
+        }
+        removed => removed,
+    }
+}
+
+#[cfg(test)]
+mod tests;
