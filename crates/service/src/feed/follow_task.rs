@@ -79,6 +79,8 @@ pub struct TaskFollowing {
     /// The beginning of another run in the session: it is told when the task says that it is its own.
     held_back: Option<(RunId, Arc<EncodedOnce<LogLine>>)>,
     ready: VecDeque<TaskTold>,
+    /// The last record of the task that is known ends it.
+    ended: bool,
     over: bool,
 }
 
@@ -95,7 +97,8 @@ impl TaskFollowing {
         let news = feed.follow_tasks();
         let found = lines_of(store, task);
         let (lines, next) = found.map_err(|error| ServiceError::caused_by(Code::Storage, error))?;
-        let lines: Vec<LogLine> = lines.iter().filter_map(|line| log_line(line)).collect();
+        let mut ended = false;
+        let lines = meaningful(lines.iter().filter_map(|line| log_line(line)), &mut ended);
         let Some(last_seq) = lines.last().map(|line| line.seq) else { return Ok(None) };
         let begin = TaskPoint { tasks_seq: 0, attempt: 0, session_seq: 0, h: None };
         let mut following = TaskFollowing {
@@ -114,6 +117,7 @@ impl TaskFollowing {
             run_over: false,
             held_back: None,
             ready: VecDeque::new(),
+            ended,
             over: false,
         };
         let (told, left): (Vec<LogLine>, Vec<LogLine>) =
@@ -232,7 +236,8 @@ impl TaskFollowing {
         match read {
             Ok(Ok((lines, next))) => {
                 self.next = next;
-                self.waiting.extend(lines.iter().filter_map(|line| log_line(line)));
+                let lines = lines.iter().filter_map(|line| log_line(line));
+                self.waiting.extend(meaningful(lines, &mut self.ended));
             }
             // Whoever follows comes again, when it can be read again.
             Ok(Err(error)) => {
@@ -308,11 +313,60 @@ fn begun(line: &LogLine) -> Option<RunId> {
     }
 }
 
+/// Returns the records that mean something for the task: one that has ended may have been raced by records of what happened before,
+/// and has more to tell only if it is brought back.
+fn meaningful(lines: impl Iterator<Item = LogLine>, ended: &mut bool) -> Vec<LogLine> {
+    let counts = |line: &LogLine| {
+        let counts = !*ended || brings_back(line);
+        *ended = if counts { line.kind == Kind::TaskEnded.as_str() } else { *ended };
+        counts
+    };
+    lines.filter(counts).collect()
+}
+
+fn brings_back(line: &LogLine) -> bool {
+    match Line::parse(line.line.as_bytes()).ok().and_then(|line| line.event().ok()) {
+        Some(Event::TaskRetried(_)) => true,
+        Some(Event::TaskResumed(resumed)) => resumed.ended.is_some(),
+        _ => false,
+    }
+}
+
 /// Returns the attempt, the session and the run that a record of a task names.
 fn run_of(line: &LogLine) -> Option<(u32, SessionId, RunId)> {
     match Line::parse(line.line.as_bytes()).ok()?.event().ok()? {
         Event::TaskClaimed(claimed) => Some((claimed.attempt, claimed.session_id, claimed.run_id)),
         Event::TaskResumed(resumed) => Some((resumed.attempt, resumed.session_id, resumed.run_id)),
         _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn behind_its_end_a_task_has_more_to_tell_only_if_it_is_brought_back() {
+        let line = |kind: &str, more: &str| {
+            let envelope = r#""seq":1,"ts":"2026-02-21T10:00:00.000Z""#;
+            let text = format!(
+                r#"{{{envelope},"kind":"{kind}","task_id":"task_1",{more},"actor":"agent","reason":"why","h":"0123456789abcdef"}}"#
+            );
+            log_line(text.as_bytes()).expect("a record")
+        };
+        let resumed = || line("task.resumed", r#""attempt":1,"session_id":"sess_1","run_id":"run_1""#);
+        let ended = || line("task.ended", r#""attempt":1,"status":"completed""#);
+        let mut is_ended = false;
+        let mut kinds = |lines: Vec<LogLine>| -> Vec<String> {
+            meaningful(lines.into_iter(), &mut is_ended).into_iter().map(|line| line.kind).collect()
+        };
+        assert_eq!(kinds(vec![resumed(), ended(), resumed()]), ["task.resumed", "task.ended"]);
+        assert!(kinds(vec![resumed(), ended()]).is_empty(), "nor later");
+        let task = r#"{"title":"","prompt":"look","working_dir":"/repo","provider":{"type":"exec","agent":null,"model":null},"max_attempts":3}"#;
+        let before = format!(
+            r#""ended":{{"task":{task},"created_at":"2026-02-21T10:00:00.000Z","status":"failed","attempt":1,"transitions":2}}"#
+        );
+        let retried = line("task.retried", &before);
+        assert_eq!(kinds(vec![retried, resumed(), ended()]), ["task.retried", "task.resumed", "task.ended"]);
     }
 }

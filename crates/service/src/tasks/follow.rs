@@ -9,8 +9,11 @@ use rekindle_domain::task::{Task, TasksState, compose};
 use rekindle_wire::code::Code;
 
 use super::Tasks;
-use crate::error::Result;
+use crate::error::{Result, ServiceError};
 use crate::show::SessionEntry;
+
+/// How often a session is looked at again while the stream of tasks grows.
+const MOST_TRIES: usize = 16;
 
 impl Tasks {
     /// Looks at sessions, and records what they say of their tasks. Returns those for which that failed and is worth trying again;
@@ -34,10 +37,17 @@ impl Tasks {
     }
 
     fn follow(&self, session: SessionId) -> Result<()> {
-        let state = self.state()?;
-        let followed = self.try_follow(&state, session);
-        self.hold_session_to_budgets(&state, session);
-        followed
+        for _ in 0..MOST_TRIES {
+            let state = self.state()?;
+            let followed = self.try_follow(&state, session);
+            // What it was decided from is not so any more: the task may have ended.
+            if followed.as_ref().is_err_and(|error| error.code == Code::Moved) {
+                continue;
+            }
+            self.hold_session_to_budgets(&state, session);
+            return followed;
+        }
+        Err(ServiceError::moved())
     }
 
     fn try_follow(&self, state: &TasksState, session: SessionId) -> Result<()> {
@@ -46,14 +56,14 @@ impl Tasks {
         let missed = entry.as_ref().and_then(|entry| entry.state.run.as_ref());
         let missed = missed.map(|run| compose::catch_up(task, session, run)).unwrap_or_default();
         if !missed.is_empty() {
-            return self.append(missed);
+            return self.append_to(state, missed);
         }
         let mapped = match entry {
             Some(entry) if !entry.state.deleted => self.mapped(task, &entry),
             _ => Some(failed("its session was removed")),
         };
         match mapped.and_then(|mapped| compose::follow_session(task, &mapped)) {
-            Some(record) => self.append(vec![record]),
+            Some(record) => self.append_to(state, vec![record]),
             None => Ok(()),
         }
     }

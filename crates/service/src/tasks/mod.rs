@@ -25,7 +25,7 @@ use rekindle_domain::id::{StreamId, TaskId};
 use rekindle_domain::line::Draft;
 use rekindle_domain::task::TasksState;
 use rekindle_domain::task::scheduler::Limits;
-use rekindle_store::commit::Append;
+use rekindle_store::commit::{Append, Expect};
 use rekindle_store::{AppendError, Store};
 use rekindle_wire::code::Code;
 
@@ -144,6 +144,13 @@ impl Tasks {
     /// Appends to the stream of tasks alone.
     fn append(&self, records: Vec<Draft>) -> Result<()> {
         self.store.append(Append::durable(StreamId::tasks(), records)).map(drop).map_err(refused)
+    }
+
+    /// The same, if nothing was added meanwhile to what somebody decided from.
+    fn append_to(&self, state: &TasksState, records: Vec<Draft>) -> Result<()> {
+        let expect = Expect::LastSeq(state.position().last_seq);
+        let append = Append { expect, ..Append::durable(StreamId::tasks(), records) };
+        self.store.append(append).map(drop).map_err(refused)
     }
 
     /// Returns what was brought for a task.
