@@ -12,6 +12,7 @@ mod kept_snapshots;
 mod last;
 mod open;
 mod process;
+mod reach;
 mod replay;
 pub(crate) mod replay_memory;
 mod snapshot;
@@ -40,7 +41,7 @@ pub(crate) struct Bench {
 }
 
 /// Every benchmark there is.
-pub(crate) const BENCHES: &[Bench] = &[STORE, HOLDER, DAEMON, WORKSPACE, TASKS];
+pub(crate) const BENCHES: &[Bench] = &[STORE, HOLDER, DAEMON, WORKSPACE, TASKS, REACH];
 
 const STORE: Bench = Bench {
     name: "store",
@@ -113,6 +114,12 @@ const TASKS: Bench = Bench {
         Program { name: "decision", run: tasks::scheduler_decision::run },
         Program { name: "accept", run: tasks::accept::run },
     ],
+};
+
+const REACH: Bench = Bench {
+    name: "reach",
+    check: workspace::check,
+    programs: &[Program { name: "worktree", run: reach::worktree::run }],
 };
 
 impl Bench {

@@ -153,7 +153,10 @@ fn tasks_with_worktrees_work_on_one_repository_at_once() {
         let directory = session["worktree"]["directory"].as_str().expect("a path");
         let text = fs::read_to_string(PathBuf::from(directory).join("tracked.txt")).expect("text");
         assert_eq!(text, format!("first\n{n}\n"));
-        branches.push(session["worktree"]["branch"].clone());
+        assert_eq!(ended["branch"], session["worktree"]["branch"]);
+        let branch = ended["branch"].as_str().expect("a branch");
+        lab.ran(&["task", "show", id]).exits(0).shows(branch);
+        branches.push(ended["branch"].clone());
     }
     branches.dedup();
     assert_eq!((branches.len(), worktrees(&lab)), (3, 3));

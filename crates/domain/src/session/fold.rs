@@ -409,6 +409,8 @@ impl SessionState {
         self.created_by_key = None;
         self.message_keys.clear();
         self.wait_keys.clear();
+        // The repository is there too.
+        self.worktree = None;
     }
 
     pub(super) fn refuse_if_closed(&self) -> Result<(), String> {

@@ -86,6 +86,7 @@ pub(super) fn row_view(row: TaskRow) -> TaskView {
         parent_id: row.parent_id,
         title: row.title,
         working_dir: row.working_dir,
+        branch: row.branch,
         agent: row.agent_name,
         status: row.status,
         reason: row.reason,

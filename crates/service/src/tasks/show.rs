@@ -132,6 +132,7 @@ fn view(task: &Task) -> TaskView {
         parent_id: spec.parent_id,
         title: spec.title.clone(),
         working_dir: spec.working_dir.clone(),
+        branch: spec.worktree.as_ref().map(|worktree| worktree.branch.clone()),
         agent: spec.provider.name(),
         status: task.status,
         reason: task.reason.clone(),

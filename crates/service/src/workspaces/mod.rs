@@ -11,7 +11,7 @@ mod restore;
 mod restore_journal;
 mod restore_objects;
 mod restore_receipt;
-pub(crate) mod session_worktree;
+pub mod session_worktree;
 #[cfg(test)]
 mod tests;
 

@@ -27,11 +27,11 @@ const NAMED: usize = 3;
 
 /// A worktree that is there, and whole.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Added {
+pub struct Added {
     /// Where its branch stood.
-    pub(crate) commit: String,
+    pub commit: String,
     /// Changes that were copied.
-    pub(crate) carried: u64,
+    pub carried: u64,
 }
 
 /// The place where a worktree begins.
@@ -118,7 +118,7 @@ fn changes(top: &Path) -> Result<Vec<PathBuf>, GitError> {
 
 impl Workspaces {
     /// Makes the worktree of a session, with its directory in it, durably; one that is there, and whole, is left as it is.
-    pub(crate) fn add_session_worktree(
+    pub fn add_session_worktree(
         &self,
         wanted: &SessionWorktree,
         root: &Path,

@@ -23,6 +23,8 @@ pub struct TaskView {
     pub title: String,
     /// Where its agent works.
     pub working_dir: String,
+    /// The branch of its own worktree, if it works in one.
+    pub branch: Option<String>,
     /// Its agent's name, or its command's.
     pub agent: String,
     /// Where it stands.

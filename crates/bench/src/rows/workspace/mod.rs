@@ -34,7 +34,7 @@ pub(crate) fn check() -> anyhow::Result<()> {
 }
 
 /// Makes the workspaces of a new home.
-fn workspaces(home: &Path) -> anyhow::Result<Workspaces> {
+pub(crate) fn workspaces(home: &Path) -> anyhow::Result<Workspaces> {
     let (disk, layout) = (Arc::new(RealDisk), Layout::new(home));
     home::prepare(&*disk, &layout).context("cannot make a home")?;
     Ok(Workspaces::new(disk, layout))

@@ -45,6 +45,9 @@ pub(super) fn write_task(out: &mut dyn Write, task: &TaskView) -> Result<(), Fai
         line("turn", format!("number {position} of those that wait"))?;
     }
     line("agent", format!("{} in {}", sanitise::line(&task.agent), sanitise::line(&task.working_dir)))?;
+    if let Some(branch) = &task.branch {
+        line("branch", sanitise::line(branch))?;
+    }
     line("attempt", format!("{} of {}", task.attempt, task.max_attempts))?;
     line(
         "asked for",

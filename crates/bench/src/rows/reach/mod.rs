@@ -1,0 +1,3 @@
+//! What reaches beyond a session: worktrees of its own.
+
+pub(crate) mod worktree;
