@@ -1,7 +1,7 @@
 //! Git, as it is called here: without hooks, without asking anybody, and about no repository but the one that is named.
 
 use std::ffi::OsStr;
-use std::io;
+use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
@@ -188,6 +188,18 @@ pub(super) fn git(directory: &Path) -> Command {
 
 pub(super) fn run(command: &mut Command) -> Result<Output, GitError> {
     command.output().map_err(|source| GitError::Missing { source })
+}
+
+/// Runs a call with a few lines of input.
+pub(super) fn run_with_input(command: &mut Command, input: &[u8]) -> Result<Output, GitError> {
+    let missing = |source| GitError::Missing { source };
+    let piped = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = piped.spawn().map_err(missing)?;
+    if let Some(mut stdin) = child.stdin.take() {
+        // One that has ended already says why.
+        let _ = stdin.write_all(input);
+    }
+    child.wait_with_output().map_err(missing)
 }
 
 /// Returns a call of git in a directory whose files get the modes that they have everywhere: ours would keep everybody else out. It

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use rekindle_domain::event::{DirtyPolicy, SessionWorktree};
 use rekindle_workspace::restore::{DirRoot, Root};
 
-use super::git::{GitError, GitRepository, done, git, git_with_umask, run};
+use super::git::{GitError, GitRepository, done, git, git_with_umask, run, run_with_input};
 use super::git_worktree::{ListedWorktree, find_listed};
 use super::{WorkspaceError, Workspaces, unusable};
 use crate::lock_file::LockFile;
@@ -51,17 +51,15 @@ pub(crate) fn find_start(wanted: &SessionWorktree) -> Result<Start, GitError> {
     if !is_branch_name(origin, &wanted.branch)? {
         return Err(GitError::BadBranch { branch: branch() });
     }
-    let Some(head) = commit_of(origin, "HEAD")? else {
-        return Err(GitError::NoCommit { directory: origin.to_owned() });
+    let reference = format!("refs/heads/{}", wanted.branch);
+    let base = wanted.base.as_deref();
+    let [head, existing, based] = commits_of(origin, ["HEAD", &reference, base.unwrap_or("HEAD")])?;
+    let head = head.ok_or_else(|| GitError::NoCommit { directory: origin.to_owned() })?;
+    let base = match (base, based) {
+        (None, _) => None,
+        (Some(_), Some(commit)) => Some(commit),
+        (Some(name), None) => return Err(GitError::NoSuchCommit { name: name.to_owned() }),
     };
-    let base = match &wanted.base {
-        None => None,
-        Some(base) => match commit_of(origin, base)? {
-            Some(commit) => Some(commit),
-            None => return Err(GitError::NoSuchCommit { name: base.clone() }),
-        },
-    };
-    let existing = commit_of(origin, &format!("refs/heads/{}", wanted.branch))?;
     if existing.is_some() {
         if base.is_some() && base != existing {
             return Err(GitError::BranchExists { branch: branch() });
@@ -75,7 +73,7 @@ pub(crate) fn find_start(wanted: &SessionWorktree) -> Result<Start, GitError> {
     let commit = existing.or(base).unwrap_or_else(|| head.clone());
     let changes = match wanted.dirty {
         DirtyPolicy::Ignore => Vec::new(),
-        DirtyPolicy::Refuse | DirtyPolicy::Carry => changes(&GitRepository::around(origin)?.top)?,
+        DirtyPolicy::Refuse | DirtyPolicy::Carry => changes(origin)?,
     };
     match wanted.dirty {
         DirtyPolicy::Refuse if !changes.is_empty() => {
@@ -89,12 +87,16 @@ pub(crate) fn find_start(wanted: &SessionWorktree) -> Result<Start, GitError> {
     }
 }
 
-/// Returns the commit that a name stands for.
-fn commit_of(directory: &Path, name: &str) -> Result<Option<String>, GitError> {
-    let name = format!("{name}^{{commit}}");
-    let told = run(git(directory).args(["rev-parse", "--verify", "--quiet", "--end-of-options", &name]))?;
-    let text = String::from_utf8_lossy(&told.stdout).trim().to_owned();
-    Ok((told.status.success() && !text.is_empty()).then_some(text))
+/// Returns the commits that names stand for.
+fn commits_of<const N: usize>(directory: &Path, names: [&str; N]) -> Result<[Option<String>; N], GitError> {
+    let asked = names.map(|name| format!("{}^{{commit}}\n", name.replace(char::is_control, "?"))).concat();
+    let mut command = git(directory);
+    command.args(["cat-file", "--batch-check=%(objectname) %(objecttype)"]);
+    let told = run_with_input(&mut command, asked.as_bytes())?;
+    done("find commits", &told)?;
+    let text = String::from_utf8_lossy(&told.stdout);
+    let mut lines = text.lines().map(|line| line.strip_suffix(" commit").map(str::to_owned));
+    Ok(names.map(|_| lines.next().flatten()))
 }
 
 /// Tells whether git takes a name for a branch, and for nothing else.
@@ -106,10 +108,11 @@ fn is_branch_name(directory: &Path, name: &str) -> Result<bool, GitError> {
     Ok(run(git(directory).args(["check-ref-format", &reference]))?.status.success())
 }
 
-/// Returns the paths in a worktree that are not as they were committed, but for those that git ignores.
-fn changes(top: &Path) -> Result<Vec<PathBuf>, GitError> {
+/// Returns the paths in the worktree around a directory that are not as they were committed, from its root on, but for those that git
+/// ignores.
+fn changes(directory: &Path) -> Result<Vec<PathBuf>, GitError> {
     let asked = ["status", "--porcelain=v1", "-z", "--no-renames", "--untracked-files=all"];
-    let told = run(git(top).args(asked).arg("--ignore-submodules=untracked"))?;
+    let told = run(git(directory).args(asked).arg("--ignore-submodules=untracked"))?;
     done("tell what is not committed", &told)?;
     // Two letters and a space, then the path.
     let paths = told.stdout.split(|byte| *byte == 0).filter_map(|entry| entry.get(3..));
