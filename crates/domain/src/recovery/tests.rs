@@ -2,12 +2,10 @@
 
 use super::*;
 use crate::blob_id::BlobId;
-use crate::event::{
-    DirtyPolicy, Event, Restoring, SessionFilesRestored, SessionWorktree, SessionWorktreeAdded,
-};
+use crate::event::{Event, Restoring, SessionFilesRestored, SessionWorktreeAdded};
 use crate::session::Worktree;
 use crate::session::tests::log::Log;
-use crate::session::tests::script::draft;
+use crate::session::tests::script::{draft, worktree};
 
 const STARTED: &str = "session.created; message.user; run.started msg=1";
 const AGENT: &str = "agent.launching; agent.started";
@@ -70,17 +68,6 @@ fn a_run_that_reached_nobody_goes_on_as_the_same_run() {
     check(&[STARTED], &often, Step::Fail(Held::Budget));
     let nowhere = Circumstances { has_directory: false, ..nobody() };
     check(&[STARTED], &nowhere, Step::Fail(Held::NoDirectory));
-}
-
-fn worktree() -> SessionWorktree {
-    SessionWorktree {
-        origin: "/repo".into(),
-        repository: "/repo/.git".into(),
-        directory: "/trees/repo-1".into(),
-        branch: "rekindle/one".into(),
-        base: None,
-        dirty: DirtyPolicy::Refuse,
-    }
 }
 
 #[test]

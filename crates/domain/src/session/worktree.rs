@@ -46,28 +46,16 @@ impl SessionState {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::event::DirtyPolicy;
     use crate::id::SessionId;
-    use crate::session::tests::script::{at, draft};
-
-    fn wanted() -> SessionWorktree {
-        SessionWorktree {
-            origin: "/repo".into(),
-            repository: "/repo/.git".into(),
-            directory: "/trees/repo-1".into(),
-            branch: "rekindle/one".into(),
-            base: None,
-            dirty: DirtyPolicy::Refuse,
-        }
-    }
+    use crate::session::tests::script::{at, draft, worktree};
 
     #[test]
     fn a_worktree_is_made_once_and_only_where_one_is_wanted() {
         let mut state = SessionState::empty(SessionId::from_ulid(1));
         let added = SessionWorktreeAdded { commit: "c0ffee".into(), carried: 0 };
         assert!(state.note_worktree(&added).is_err());
-        state.worktree = Some(Box::new(Worktree::wanted(wanted())));
-        assert_eq!((state.missing_worktree(), state.origin()), (Some(&wanted()), "/repo"));
+        state.worktree = Some(Box::new(Worktree::wanted(worktree())));
+        assert_eq!((state.missing_worktree(), state.origin()), (Some(&worktree()), "/repo"));
         assert_eq!(state.note_worktree(&added), Ok(()));
         assert_eq!((state.missing_worktree(), state.origin()), (None, "/repo"));
         assert!(state.note_worktree(&added).is_err(), "once");
@@ -77,7 +65,7 @@ mod tests {
     fn a_session_that_came_from_elsewhere_wants_none() {
         let mut state = SessionState::empty(SessionId::from_ulid(1));
         state.apply(1, at(1), &draft("session.created").event).expect("made");
-        state.worktree = Some(Box::new(Worktree::wanted(wanted())));
+        state.worktree = Some(Box::new(Worktree::wanted(worktree())));
         let imported = draft(r#"session.updated imported={"transcript":false}"#);
         state.apply(2, at(2), &imported.event).expect("imported");
         assert_eq!((state.missing_worktree(), state.origin()), (None, &*state.working_dir));

@@ -13,6 +13,8 @@ mod restore_objects;
 mod restore_receipt;
 pub mod session_worktree;
 #[cfg(test)]
+mod test_repository;
+#[cfg(test)]
 mod tests;
 
 use std::io;

@@ -3,7 +3,7 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::event::Event;
+use crate::event::{DirtyPolicy, Event, SessionWorktree};
 use crate::id::HolderId;
 use crate::line::{Draft, Source};
 use crate::time::{Now, Timestamp};
@@ -38,6 +38,18 @@ pub(crate) fn now(wall: Timestamp) -> Now {
 /// Returns a point in time, in seconds from the beginning of every log in the tests.
 pub(crate) fn at(second: i64) -> Timestamp {
     Timestamp::from_millis(1_771_668_000_000 + second * 1000)
+}
+
+/// Returns a worktree that a session may want.
+pub(crate) fn worktree() -> SessionWorktree {
+    SessionWorktree {
+        origin: "/repo".into(),
+        repository: "/repo/.git".into(),
+        directory: "/trees/repo-1".into(),
+        branch: "rekindle/one".into(),
+        base: None,
+        dirty: DirtyPolicy::Refuse,
+    }
 }
 
 /// Returns the event that a short text stands for.

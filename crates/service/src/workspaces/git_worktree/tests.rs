@@ -2,66 +2,35 @@
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
-use std::sync::Arc;
-
-use rekindle_store::disk::RealDisk;
-use rekindle_store::layout::Layout;
 
 use super::*;
 use crate::workspaces::git::GitRepository;
+use crate::workspaces::test_repository::{TestRepository, text};
 
 /// A repository with two commits, and a home.
-struct Lab {
-    place: tempfile::TempDir,
-    workspaces: Workspaces,
-}
+struct Lab(TestRepository);
 
 impl Lab {
     /// Makes one, or nothing if there is no git.
     fn new() -> Option<Lab> {
-        let place = tempfile::tempdir().expect("a directory");
-        let layout = Layout::new(place.path().join("home"));
-        fs::create_dir(layout.home()).expect("made");
-        rekindle_store::home::prepare(&RealDisk, &layout).expect("a home");
-        let lab = Lab { place, workspaces: Workspaces::new(Arc::new(RealDisk), layout) };
-        fs::create_dir_all(lab.repository().join("below")).expect("made");
-        if lab.try_git(&["init", "-q"]).is_none() {
-            eprintln!("no git here: not tested");
-            return None;
-        }
+        let repository = TestRepository::new()?;
         for text in ["first", "second"] {
-            fs::write(lab.repository().join("below/file"), text).expect("written");
-            lab.git(&["add", "."]);
-            lab.git(&["commit", "-qm", text]);
+            repository.write("below/file", text);
+            repository.commit(text);
         }
-        Some(lab)
-    }
-
-    fn repository(&self) -> PathBuf {
-        self.place.path().canonicalize().expect("a path").join("repo")
-    }
-
-    fn try_git(&self, arguments: &[&str]) -> Option<String> {
-        let own = ["-c", "user.name=a", "-c", "user.email=a@b", "-c", "commit.gpgsign=false"];
-        let told = git(&self.repository()).args(own).args(arguments).output().ok()?;
-        told.status.success().then(|| String::from_utf8(told.stdout).expect("text").trim().to_owned())
-    }
-
-    fn git(&self, arguments: &[&str]) -> String {
-        self.try_git(arguments).expect("git does it")
+        Some(Lab(repository))
     }
 
     fn wanted(&self) -> GitWorktree {
-        let text = |path: PathBuf| path.to_str().expect("text").to_owned();
         GitWorktree {
-            repository: text(self.repository().join(".git")),
-            directory: text(self.repository().with_file_name("repo-1")),
-            commit: self.git(&["rev-parse", "HEAD~"]),
+            repository: text(&self.0.root().join(".git")),
+            directory: text(&self.0.root().with_file_name("repo-1")),
+            commit: self.0.git(&["rev-parse", "HEAD~"]),
         }
     }
 
     fn add(&self, wanted: &GitWorktree) -> Result<(), WorkspaceError> {
-        self.workspaces.add_worktree(wanted, &Path::new(&wanted.directory).join("below/and/deeper"), 0o022)
+        self.0.workspaces.add_worktree(wanted, &Path::new(&wanted.directory).join("below/and/deeper"), 0o022)
     }
 }
 
@@ -69,7 +38,7 @@ impl Lab {
 fn a_worktree_is_made_once_and_made_anew_if_git_was_cut_short() {
     let Some(lab) = Lab::new() else { return };
     // Nothing of the repository's is run.
-    let hook = lab.repository().join(".git/hooks/post-checkout");
+    let hook = lab.0.root().join(".git/hooks/post-checkout");
     fs::create_dir_all(hook.parent().expect("a directory")).expect("made");
     fs::write(&hook, "#!/bin/sh\nexit 1\n").expect("written");
     fs::set_permissions(&hook, PermissionsExt::from_mode(0o755)).expect("a mode");
@@ -83,15 +52,15 @@ fn a_worktree_is_made_once_and_made_anew_if_git_was_cut_short() {
     let found = GitRepository::around(&directory.join("below")).expect("a repository");
     assert_eq!(
         (found.common.clone(), found.below.as_path()),
-        (lab.repository().join(".git"), Path::new("below"))
+        (lab.0.root().join(".git"), Path::new("below"))
     );
-    assert_eq!(found.main_directory(), lab.repository());
+    assert_eq!(found.main_directory(), lab.0.root());
     // Whoever comes after a crash finds it, and leaves what is in it.
     fs::write(&file, "mine").expect("written");
     lab.add(&wanted).expect("there");
     assert_eq!(fs::read_to_string(&file).expect("a file"), "mine");
     // Git says itself what it has not finished.
-    fs::write(lab.repository().join(".git/worktrees/repo-1/locked"), "initializing").expect("written");
+    fs::write(lab.0.root().join(".git/worktrees/repo-1/locked"), "initializing").expect("written");
     fs::remove_file(&file).expect("removed");
     lab.add(&wanted).expect("made anew");
     assert_eq!(fs::read_to_string(&file).expect("a file"), "first");
@@ -99,17 +68,17 @@ fn a_worktree_is_made_once_and_made_anew_if_git_was_cut_short() {
     fs::remove_dir_all(directory).expect("removed");
     lab.add(&wanted).expect("made anew");
     assert!(file.exists());
-    assert_eq!(lab.git(&["worktree", "list", "--porcelain"]).matches("worktree ").count(), 2);
+    assert_eq!(lab.0.git(&["worktree", "list", "--porcelain"]).matches("worktree ").count(), 2);
 }
 
 #[test]
 fn what_git_cannot_do_is_said_and_nothing_is_touched() {
     let Some(lab) = Lab::new() else { return };
-    let outside = GitRepository::around(lab.place.path()).expect_err("no repository");
+    let outside = GitRepository::around(&lab.0.place()).expect_err("no repository");
     assert!(matches!(outside, GitError::NotRepository { .. }), "{outside}");
     assert!(outside.to_string().contains("not a git repository"), "{outside}");
-    let repository = GitRepository::around(&lab.repository()).expect("a repository");
-    repository.find_commit(&lab.git(&["rev-parse", "HEAD"])).expect("there");
+    let repository = GitRepository::around(&lab.0.root()).expect("a repository");
+    repository.find_commit(&lab.0.git(&["rev-parse", "HEAD"])).expect("there");
     for gone in [&"0".repeat(40), "main", "--help", ""] {
         let missing = repository.find_commit(gone).expect_err("not there");
         assert!(matches!(missing, GitError::CommitMissing { .. }), "{missing}");
@@ -125,7 +94,7 @@ fn what_git_cannot_do_is_said_and_nothing_is_touched() {
     assert_eq!(fs::read_to_string(directory.join("mine")).expect("a file"), "mine");
     // Git of a daemon that is dead by now still works there.
     fs::remove_dir_all(directory).expect("removed");
-    let lock = lab.workspaces.lock_restore(directory).expect("nobody has it");
+    let lock = lab.0.workspaces.lock_restore(directory).expect("nobody has it");
     assert!(matches!(lab.add(&wanted), Err(WorkspaceError::Restoring { .. })));
     drop(lock);
     lab.add(&wanted).expect("made");

@@ -1,79 +1,30 @@
 //! Worktrees of sessions in real repositories, made with the git that is here.
 
 use std::os::unix::fs::PermissionsExt;
-use std::sync::Arc;
-
-use rekindle_store::disk::RealDisk;
-use rekindle_store::layout::Layout;
 
 use super::*;
+use crate::workspaces::test_repository::{TestRepository, text};
 
 /// A repository with one commit, and a home.
-struct Lab {
-    place: tempfile::TempDir,
-    workspaces: Workspaces,
-}
+struct Lab(TestRepository);
 
 impl Lab {
     /// Makes one, or nothing if there is no git.
     fn new() -> Option<Lab> {
-        let place = tempfile::tempdir().expect("a directory");
-        let layout = Layout::new(place.path().join("home"));
-        fs::create_dir(layout.home()).expect("made");
-        rekindle_store::home::prepare(&RealDisk, &layout).expect("a home");
-        let lab = Lab { place, workspaces: Workspaces::new(Arc::new(RealDisk), layout) };
-        fs::create_dir_all(lab.repository().join("below")).expect("made");
-        if lab.try_git(&["init", "-q", "-b", "main"]).is_none() {
-            eprintln!("no git here: not tested");
-            return None;
-        }
-        lab.write("below/file", "first");
-        lab.write("gone", "first");
-        lab.write("folder/inside", "first");
-        lab.write(".gitignore", "*.log");
-        lab.commit("first");
-        Some(lab)
-    }
-
-    fn place(&self) -> PathBuf {
-        self.place.path().canonicalize().expect("a path")
-    }
-
-    fn repository(&self) -> PathBuf {
-        self.place().join("repo")
-    }
-
-    fn write(&self, path: &str, text: &str) {
-        let path = self.repository().join(path);
-        fs::create_dir_all(path.parent().expect("a directory")).expect("made");
-        fs::write(path, text).expect("written");
-    }
-
-    fn git_in(&self, directory: &Path, arguments: &[&str]) -> Option<String> {
-        let own = ["-c", "user.name=a", "-c", "user.email=a@b", "-c", "commit.gpgsign=false"];
-        let told = git(directory).args(own).args(arguments).output().ok()?;
-        told.status.success().then(|| String::from_utf8(told.stdout).expect("text").trim().to_owned())
-    }
-
-    fn try_git(&self, arguments: &[&str]) -> Option<String> {
-        self.git_in(&self.repository(), arguments)
-    }
-
-    fn git(&self, arguments: &[&str]) -> String {
-        self.try_git(arguments).expect("git does it")
-    }
-
-    fn commit(&self, message: &str) {
-        self.git(&["add", "."]);
-        self.git(&["commit", "-qm", message]);
+        let repository = TestRepository::new()?;
+        repository.write("below/file", "first");
+        repository.write("gone", "first");
+        repository.write("folder/inside", "first");
+        repository.write(".gitignore", "*.log");
+        repository.commit("first");
+        Some(Lab(repository))
     }
 
     fn wanted(&self, name: &str, dirty: DirtyPolicy) -> SessionWorktree {
-        let text = |path: PathBuf| path.to_str().expect("text").to_owned();
         SessionWorktree {
-            origin: text(self.repository().join("below")),
-            repository: text(self.repository().join(".git")),
-            directory: text(self.place().join("trees").join(name)),
+            origin: text(&self.0.root().join("below")),
+            repository: text(&self.0.root().join(".git")),
+            directory: text(&self.0.place().join("trees").join(name)),
             branch: format!("rekindle/{name}"),
             base: None,
             dirty,
@@ -81,7 +32,7 @@ impl Lab {
     }
 
     fn add(&self, wanted: &SessionWorktree) -> Result<Added, WorkspaceError> {
-        self.workspaces.add_session_worktree(wanted, &Path::new(&wanted.directory).join("below"), 0o022)
+        self.0.workspaces.add_session_worktree(wanted, &Path::new(&wanted.directory).join("below"), 0o022)
     }
 
     /// Returns why a worktree cannot be made.
@@ -98,7 +49,7 @@ impl Lab {
 
     fn lock_of(&self, wanted: &SessionWorktree) -> Option<String> {
         let directory = Path::new(&wanted.directory);
-        let found = find_listed(&self.repository(), |listed| listed.directory == directory);
+        let found = find_listed(&self.0.root(), |listed| listed.directory == directory);
         found.expect("listed").and_then(|found| found.lock)
     }
 }
@@ -107,48 +58,48 @@ impl Lab {
 fn a_worktree_is_made_on_a_branch_of_its_own_and_locked() {
     let Some(lab) = Lab::new() else { return };
     let wanted = lab.wanted("one", DirtyPolicy::Refuse);
-    let head = lab.git(&["rev-parse", "HEAD"]);
+    let head = lab.0.git(&["rev-parse", "HEAD"]);
     for _ in 0..2 {
         assert_eq!(lab.add(&wanted).expect("made, or there"), Added { commit: head.clone(), carried: 0 });
     }
     assert_eq!(lab.read(&wanted, "below/file").as_deref(), Some("first"));
     assert_eq!(lab.lock_of(&wanted).as_deref(), Some(MADE));
     let directory = Path::new(&wanted.directory);
-    assert_eq!(lab.git_in(directory, &["branch", "--show-current"]).as_deref(), Some("rekindle/one"));
+    assert_eq!(lab.0.try_git(directory, &["branch", "--show-current"]).as_deref(), Some("rekindle/one"));
     // Others get at its files as at those of the repository, and not at the directory that all of them are in.
     let mode = |path: &Path| fs::metadata(path).expect("there").permissions().mode() & 0o777;
-    assert_eq!((mode(&directory.join("below/file")), mode(&lab.place().join("trees"))), (0o644, 0o700));
+    assert_eq!((mode(&directory.join("below/file")), mode(&lab.0.place().join("trees"))), (0o644, 0o700));
     // A subdirectory that is not committed is there all the same.
     let deep = lab.wanted("deep", DirtyPolicy::Ignore);
     let root = Path::new(&deep.directory).join("new/below");
-    lab.workspaces.add_session_worktree(&deep, &root, 0o022).expect("made");
+    lab.0.workspaces.add_session_worktree(&deep, &root, 0o022).expect("made");
     assert!(root.is_dir());
 }
 
 #[test]
 fn a_branch_begins_where_it_is_said_or_goes_on() {
     let Some(lab) = Lab::new() else { return };
-    let first = lab.git(&["rev-parse", "HEAD"]);
-    lab.write("below/file", "second");
-    lab.commit("second");
+    let first = lab.0.git(&["rev-parse", "HEAD"]);
+    lab.0.write("below/file", "second");
+    lab.0.commit("second");
     let at_first = SessionWorktree { base: Some(first.clone()), ..lab.wanted("old", DirtyPolicy::Refuse) };
     assert_eq!(lab.add(&at_first).expect("made").commit, first);
     assert_eq!(lab.read(&at_first, "below/file").as_deref(), Some("first"));
     // One that is there goes on where it stands, also if HEAD is at no branch.
-    lab.git(&["branch", "mine", &first]);
-    lab.git(&["checkout", "-q", "--detach"]);
+    lab.0.git(&["branch", "mine", &first]);
+    lab.0.git(&["checkout", "-q", "--detach"]);
     let mine = SessionWorktree { branch: "mine".into(), ..lab.wanted("mine", DirtyPolicy::Refuse) };
     assert_eq!(lab.add(&mine).expect("made").commit, first);
     let detached = lab.wanted("detached", DirtyPolicy::Refuse);
-    assert_eq!(lab.add(&detached).expect("made").commit, lab.git(&["rev-parse", "HEAD"]));
+    assert_eq!(lab.add(&detached).expect("made").commit, lab.0.git(&["rev-parse", "HEAD"]));
 }
 
 #[test]
 fn what_speaks_against_it_is_said_and_nothing_is_made() {
     let Some(lab) = Lab::new() else { return };
-    lab.git(&["branch", "other"]);
-    lab.write("below/file", "second");
-    lab.commit("second");
+    lab.0.git(&["branch", "other"]);
+    lab.0.write("below/file", "second");
+    lab.0.commit("second");
     let wanted = || lab.wanted("one", DirtyPolicy::Refuse);
     let main = SessionWorktree { branch: "main".into(), ..wanted() };
     assert!(lab.refused(&main).contains("main is worked on in"));
@@ -162,44 +113,44 @@ fn what_speaks_against_it_is_said_and_nothing_is_made() {
     assert_eq!(lab.refused(&option), "there is no commit --all");
     let elsewhere = SessionWorktree { branch: "other".into(), base: Some("HEAD".into()), ..wanted() };
     assert!(lab.refused(&elsewhere).contains("other is there already"));
-    lab.write("new", "text");
-    lab.write("below/file", "third");
-    lab.write("some.log", "ignored");
+    lab.0.write("new", "text");
+    lab.0.write("below/file", "third");
+    lab.0.write("some.log", "ignored");
     assert!(lab.refused(&wanted()).contains("2 changes in"), "{}", lab.refused(&wanted()));
     let carried = SessionWorktree { base: Some("HEAD~".into()), ..lab.wanted("two", DirtyPolicy::Carry) };
     assert!(lab.refused(&carried).contains("belongs to the commit"));
     // Without any commit, and in no repository.
-    let empty = lab.place().join("empty");
+    let empty = lab.0.place().join("empty");
     fs::create_dir(&empty).expect("made");
     let at = |path: &Path| SessionWorktree {
-        origin: path.to_str().expect("text").into(),
-        repository: path.join(".git").to_str().expect("text").into(),
+        origin: text(path),
+        repository: text(&path.join(".git")),
         ..wanted()
     };
-    lab.git_in(&empty, &["init", "-q"]).expect("made");
+    lab.0.try_git(&empty, &["init", "-q"]).expect("made");
     assert!(find_start(&at(&empty)).expect_err("refused").to_string().contains("without any commit"));
-    let bare = lab.place().join("bare");
-    lab.git(&["clone", "-q", "--bare", ".", bare.to_str().expect("text")]);
+    let bare = lab.0.place().join("bare");
+    lab.0.git(&["clone", "-q", "--bare", ".", &text(&bare)]);
     assert!(matches!(GitRepository::around(&bare), Err(GitError::NotRepository { .. })));
 }
 
 #[test]
 fn what_is_not_committed_is_carried_over_and_stays() {
     let Some(lab) = Lab::new() else { return };
-    let at = |path: &str| lab.repository().join(path);
-    lab.write("below/file", "changed");
-    lab.write("staged", "new");
-    lab.git(&["add", "staged"]);
-    lab.write("deep/er/new", "new");
-    lab.write("some.log", "ignored");
+    let at = |path: &str| lab.0.root().join(path);
+    lab.0.write("below/file", "changed");
+    lab.0.write("staged", "new");
+    lab.0.git(&["add", "staged"]);
+    lab.0.write("deep/er/new", "new");
+    lab.0.write("some.log", "ignored");
     fs::remove_file(at("gone")).expect("removed");
     // A directory where a file was, and a file where a directory was.
     fs::remove_dir_all(at("folder")).expect("removed");
-    lab.write("folder", "a file now");
+    lab.0.write("folder", "a file now");
     fs::set_permissions(at("folder"), fs::Permissions::from_mode(0o755)).expect("set");
-    lab.write("gone/inside", "a directory now");
+    lab.0.write("gone/inside", "a directory now");
     symlink("/nowhere", at("link")).expect("linked");
-    let status = lab.git(&["status", "--porcelain", "--untracked-files=all"]);
+    let status = lab.0.git(&["status", "--porcelain", "--untracked-files=all"]);
     let wanted = lab.wanted("one", DirtyPolicy::Carry);
     let added = lab.add(&wanted).expect("made");
     let there = |path: &str| lab.read(&wanted, path);
@@ -211,17 +162,17 @@ fn what_is_not_committed_is_carried_over_and_stays() {
     let mode = fs::metadata(directory.join("folder")).expect("there").permissions().mode();
     assert_ne!(mode & 0o100, 0, "it is executable there too");
     assert_eq!(fs::read_link(directory.join("link")).expect("a link"), Path::new("/nowhere"));
-    assert_eq!(lab.git(&["status", "--porcelain", "--untracked-files=all"]), status, "as it was");
+    assert_eq!(lab.0.git(&["status", "--porcelain", "--untracked-files=all"]), status, "as it was");
     assert_eq!(added.carried as usize, status.lines().count());
     // Never through a link that was committed where a directory is now.
-    let outside = lab.place().join("outside");
+    let outside = lab.0.place().join("outside");
     fs::create_dir(&outside).expect("made");
-    lab.git(&["clean", "-qfd"]);
-    lab.git(&["reset", "-q", "--hard"]);
+    lab.0.git(&["clean", "-qfd"]);
+    lab.0.git(&["reset", "-q", "--hard"]);
     symlink(&outside, at("way")).expect("linked");
-    lab.commit("a link");
+    lab.0.commit("a link");
     fs::remove_file(at("way")).expect("removed");
-    lab.write("way/file", "inside");
+    lab.0.write("way/file", "inside");
     let wanted = lab.wanted("two", DirtyPolicy::Carry);
     lab.add(&wanted).expect("made");
     assert_eq!(lab.read(&wanted, "way/file").as_deref(), Some("inside"));
@@ -231,18 +182,18 @@ fn what_is_not_committed_is_carried_over_and_stays() {
 #[test]
 fn one_that_was_cut_short_is_made_anew() {
     let Some(lab) = Lab::new() else { return };
-    lab.write("new", "text");
+    lab.0.write("new", "text");
     let wanted = lab.wanted("one", DirtyPolicy::Carry);
     let making =
         ["worktree", "add", "-q", "--lock", "--reason", MAKING, "-b", &wanted.branch, &wanted.directory];
-    lab.git(&making);
+    lab.0.git(&making);
     fs::write(Path::new(&wanted.directory).join("half"), "").expect("written");
     lab.add(&wanted).expect("made anew");
     assert_eq!((lab.read(&wanted, "new").as_deref(), lab.read(&wanted, "half")), (Some("text"), None));
     assert_eq!(lab.lock_of(&wanted).as_deref(), Some(MADE));
     // Between the locks it was whole already.
     fs::write(Path::new(&wanted.directory).join("work"), "mine").expect("written");
-    lab.git(&["worktree", "unlock", &wanted.directory]);
+    lab.0.git(&["worktree", "unlock", &wanted.directory]);
     lab.add(&wanted).expect("there");
     assert_eq!(lab.read(&wanted, "work").as_deref(), Some("mine"));
     assert_eq!(lab.lock_of(&wanted).as_deref(), Some(MADE));
