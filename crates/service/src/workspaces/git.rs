@@ -87,14 +87,12 @@ pub enum GitError {
         directory: PathBuf,
     },
     /// Something is not committed, and would be missing.
-    #[error("{total} changes in {} are not committed: {}", directory.display(), first.join(", "))]
+    #[error("what is not committed in {} would be missing: {paths}", directory.display())]
     Uncommitted {
         /// Where.
         directory: PathBuf,
-        /// How many.
-        total: usize,
-        /// The first of them.
-        first: Vec<String>,
+        /// What: the first of it, and how much more there is.
+        paths: String,
     },
     /// What is not committed belongs to another commit.
     #[error("what is not committed in {} belongs to the commit that it stands at", directory.display())]

@@ -77,13 +77,21 @@ pub(crate) fn find_start(wanted: &SessionWorktree) -> Result<Start, GitError> {
     };
     match wanted.dirty {
         DirtyPolicy::Refuse if !changes.is_empty() => {
-            let first = changes.iter().take(NAMED).map(|path| path.display().to_string()).collect();
-            Err(GitError::Uncommitted { directory: origin.to_owned(), total: changes.len(), first })
+            Err(GitError::Uncommitted { directory: origin.to_owned(), paths: first_of(&changes) })
         }
         DirtyPolicy::Carry if !changes.is_empty() && commit != head => {
             Err(GitError::OtherCommit { directory: origin.to_owned() })
         }
         _ => Ok(Start { commit, is_new, changes }),
+    }
+}
+
+/// Names the first of some paths, and how many more there are.
+fn first_of(paths: &[PathBuf]) -> String {
+    let first: Vec<String> = paths.iter().take(NAMED).map(|path| path.display().to_string()).collect();
+    match paths.len().saturating_sub(NAMED) {
+        0 => first.join(", "),
+        more => format!("{} and {more} more", first.join(", ")),
     }
 }
 
