@@ -1,4 +1,4 @@
-//! `rekindle-bench`: measures the store, the holder, the daemon, workspaces and tasks beside raw programs, interleaved, in the same
+//! `rekindle-bench`: measures the store, the holder, the daemon, workspaces, tasks and worktrees beside raw programs, interleaved, in the same
 //! run on the same disk. Reads the arguments, picks the rows, prints the table. It measures; what is right is for tests to
 //! judge.
 
@@ -28,7 +28,7 @@ use crate::context::Context;
 use crate::rows::Bench;
 use crate::system_info::SystemInfo;
 
-/// Measure the store, the holder, the daemon, workspaces and tasks beside raw programs that do the least a correct one could do.
+/// Measure the store, the holder, the daemon, workspaces, tasks and worktrees beside raw programs that do the least a correct one could do.
 ///
 /// Where there is something to compare with, a figure of ours stands beside a raw one of the same run, and its goal is
 /// a ratio, so that it holds on any machine.
@@ -145,7 +145,10 @@ mod tests {
     #[test]
     fn unknown_names_are_answered_with_the_known_ones() {
         let error = benches(Some("stork")).map(|_| ()).expect_err("no such benchmark");
-        assert!(error.to_string().ends_with("known: store, holder, daemon, workspace, tasks"), "{error}");
+        assert!(
+            error.to_string().ends_with("known: store, holder, daemon, workspace, tasks, reach"),
+            "{error}"
+        );
         let error = rows::BENCHES[0].choose(&["replays".into()]).map(|_| ()).expect_err("no such row");
         assert!(error.to_string().contains("replay, "), "{error}");
     }
