@@ -5,7 +5,6 @@ pub(crate) mod fork;
 pub(crate) mod keyed_session;
 mod message_deduplication;
 pub(crate) mod messages;
-pub(crate) mod new_worktree;
 mod open_runs;
 pub(crate) mod restore_snapshot;
 pub(crate) mod resume_session;
@@ -17,6 +16,7 @@ mod successor;
 pub(crate) mod update_session;
 pub(crate) mod waits;
 mod working_directory;
+pub(crate) mod worktree_plan;
 
 use std::sync::Mutex;
 

@@ -106,9 +106,13 @@ impl Daemon {
         });
         let (database, clock) = (settings.tasks.database.clone(), workers.records.clock().clone());
         let database = Arc::new(TaskDatabase::new(store.clone(), directory.clone(), database, clock));
-        let worktrees = settings.worktrees;
-        let (workers_too, catalog) = (workers.clone(), store.clone());
-        let views = Arc::new(Views { workers: workers_too, catalog, directory, log_details, worktrees });
+        let views = Arc::new(Views {
+            workers: workers.clone(),
+            catalog: store.clone(),
+            directory,
+            log_details,
+            worktrees: settings.worktrees,
+        });
         let _ = watch.task_database.set(database.clone());
         let tasks = Tasks::new(store.clone(), views.clone(), &settings.tasks, database, watch.wake.clone());
         let tasks = Arc::new(tasks);

@@ -13,8 +13,8 @@ use rekindle_wire::hint::Hint;
 use rekindle_wire::request::{MAX_BATCH, NewTask};
 
 use super::Tasks;
-use crate::commands::new_worktree::plan;
 use crate::commands::sessions::prepare;
+use crate::commands::worktree_plan::plan;
 use crate::error::{Result, ServiceError};
 use crate::idempotency::Key;
 use crate::ids::{millis, random};

@@ -2,6 +2,7 @@
 //! course passes through it, one thing after the other. It asks what is to be done, does it, and asks again, so that
 //! recovery after a crash is nothing else than going on.
 
+mod add_worktree;
 mod adopt;
 mod begin;
 mod checkpoint;
@@ -16,7 +17,6 @@ mod spoken;
 mod step;
 mod supervise;
 mod workers;
-mod worktree;
 
 use std::sync::mpsc::SyncSender;
 use std::sync::{Arc, LazyLock, Weak};
