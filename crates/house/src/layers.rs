@@ -20,7 +20,9 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("taskdb", &["domain"]),
     // Shapes that whoever serves and whoever calls share: nothing that does anything.
     ("wire", &["domain"]),
-    ("service", &["agent", "domain", "holder", "store", "taskdb", "wire", "workspace"]),
+    // Beside the store: a notice is delivered by what it says, and who keeps it is another matter.
+    ("notify", &["domain"]),
+    ("service", &["agent", "domain", "holder", "notify", "store", "taskdb", "wire", "workspace"]),
     ("server", &["agent", "domain", "service", "wire"]),
     // The other side of the server: it finds, starts and asks a daemon, and must not know how one works.
     ("client", &["domain", "holder", "store", "terminal", "wire"]),
@@ -29,7 +31,7 @@ const LAYERS: &[(&str, &[&str])] = &[
     // It asks daemons as any program does, and judges them by what is on disk: it never calls into one.
     ("trial", &["client", "domain", "holder", "lab", "seeded", "store", "terminal", "wire"]),
     ("testkit", &["domain", "seeded", "store"]),
-    ("bench", &["domain", "holder", "lab", "seeded", "service", "store", "taskdb", "testkit", "workspace"]),
+    ("bench", &["domain", "holder", "lab", "notify", "seeded", "service", "store", "taskdb", "testkit", "workspace"]),
     ("house", &[]),
     (
         "cli",
@@ -39,6 +41,7 @@ const LAYERS: &[(&str, &[&str])] = &[
             "demo-agent",
             "domain",
             "holder",
+            "notify",
             "server",
             "service",
             "store",
