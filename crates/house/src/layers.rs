@@ -21,7 +21,7 @@ const LAYERS: &[(&str, &[&str])] = &[
     // Shapes that whoever serves and whoever calls share: nothing that does anything.
     ("wire", &["domain"]),
     // Beside the store: a notice is delivered by what it says, and who keeps it is another matter.
-    ("notify", &["domain"]),
+    ("notify", &["domain", "terminal"]),
     ("service", &["agent", "domain", "holder", "notify", "store", "taskdb", "wire", "workspace"]),
     ("server", &["agent", "domain", "service", "wire"]),
     // The other side of the server: it finds, starts and asks a daemon, and must not know how one works.
