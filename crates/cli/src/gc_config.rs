@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use rekindle_service::upkeep::Age;
+use rekindle_domain::age::Age;
 use serde::Deserialize;
 
 /// The section as it is written.

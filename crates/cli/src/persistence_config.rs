@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
+use rekindle_domain::age::Age;
 use rekindle_domain::event::Compression;
 use rekindle_domain::kept_snapshot::{Policy, Retention};
-use rekindle_service::upkeep::Age;
 use serde::{Deserialize, Deserializer};
 
 /// The section as it is written; what it does not say is as usual.

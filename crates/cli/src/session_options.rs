@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 
 use rekindle_agent::known::{by_program, seems_acp};
 use rekindle_client::{Client, Failure};
+use rekindle_domain::age::Age;
 use rekindle_domain::event::{CheckpointMode, DirtyPolicy, OnUncertain, Permissions, ResumePolicy};
-use rekindle_service::upkeep::Age;
 use rekindle_wire::request::{AgentChoice, NewSession, NewWorktree};
 
 use crate::agent_choice;

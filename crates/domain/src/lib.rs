@@ -3,6 +3,7 @@
 //! randomness and evidence come in as arguments.
 
 pub mod access;
+pub mod age;
 pub mod blob_id;
 pub mod budget;
 pub mod bundle;

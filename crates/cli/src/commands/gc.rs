@@ -4,7 +4,8 @@ use std::io::Write;
 
 use rekindle_client::Client;
 use rekindle_client::failure::{Exit, Failure};
-use rekindle_service::upkeep::{Age, gc};
+use rekindle_domain::age::Age;
+use rekindle_service::upkeep::gc;
 use rekindle_terminal::output::{self, BAD, BOLD, DIM, plural, styled, wrap};
 use rekindle_terminal::sanitise;
 use rekindle_wire::code::Code;

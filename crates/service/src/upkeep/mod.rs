@@ -4,7 +4,6 @@
 //! [`examine`] looks and changes nothing. [`repair`] does what is provably safe, keeps what it takes away, and looks
 //! again. [`gc`] removes what nobody needs any more.
 
-mod age;
 mod checkpoint_findings;
 mod checkpoint_records;
 mod doctor;
@@ -16,7 +15,6 @@ mod ingested;
 mod repair;
 mod task_row_findings;
 
-pub use age::Age;
 pub use doctor::examine;
 pub use garbage_collector::CollectionPolicy;
 pub(crate) use garbage_collector::GarbageCollector;

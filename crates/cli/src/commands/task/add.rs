@@ -5,9 +5,9 @@ use std::path::PathBuf;
 
 use rekindle_client::clock::SystemClock;
 use rekindle_client::{Exit, Failure, read};
+use rekindle_domain::age::Age;
 use rekindle_domain::event::{Budget, DEFAULT_ATTEMPTS};
 use rekindle_domain::time::{Clock, Timestamp};
-use rekindle_service::upkeep::Age;
 use rekindle_terminal::output::plural;
 use rekindle_wire::request::{Content, NewDependency, NewSession, NewTask, NewTasks};
 use rekindle_wire::view::{TaskList, TaskView};

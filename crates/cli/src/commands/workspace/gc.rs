@@ -4,8 +4,8 @@ use std::time::SystemTime;
 
 use rekindle_client::clock::SystemClock;
 use rekindle_client::failure::{Exit, Failure};
+use rekindle_domain::age::Age;
 use rekindle_domain::time::Clock;
-use rekindle_service::upkeep::Age;
 use rekindle_service::workspaces::KeptTree;
 use rekindle_terminal::output::{self, BOLD, DIM, plural, styled};
 use rekindle_wire::request::Collect;
