@@ -32,6 +32,23 @@ pub enum NoticeKind {
     QueueEmpty,
 }
 
+impl NoticeKind {
+    /// Returns its name in bodies and in the configuration.
+    pub fn name(self) -> &'static str {
+        match self {
+            NoticeKind::Waiting => "waiting",
+            NoticeKind::Progress => "progress",
+            NoticeKind::Completed => "completed",
+            NoticeKind::Failed => "failed",
+            NoticeKind::Interrupted => "interrupted",
+            NoticeKind::Resumed => "resumed",
+            NoticeKind::Stalled => "stalled",
+            NoticeKind::Budget => "budget",
+            NoticeKind::QueueEmpty => "queue_empty",
+        }
+    }
+}
+
 /// One thing that happened. It has no secret in it: links are made when it is delivered.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Notice {
@@ -79,6 +96,10 @@ pub struct Question {
 }
 
 /// What is delivered at once.
+#[expect(
+    clippy::large_enum_variant,
+    reason = "hardly any summary is among them, and few are in memory at once"
+)]
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum Message {
@@ -86,6 +107,16 @@ pub enum Message {
     Notice(Notice),
     /// Many, of which each alone would be too late or too much.
     Summary(Summary),
+}
+
+impl Message {
+    /// Returns the event by which a receiver knows it again.
+    pub fn event_id(&self) -> &str {
+        match self {
+            Message::Notice(notice) => &notice.event_id,
+            Message::Summary(summary) => &summary.event_id,
+        }
+    }
 }
 
 /// Notices that are told as one.
@@ -99,6 +130,28 @@ pub struct Summary {
     pub since: Timestamp,
     /// When the last happened.
     pub until: Timestamp,
+}
+
+impl Summary {
+    /// Begins one with a notice.
+    pub fn of(notice: &Notice) -> Summary {
+        let mut summary = Summary {
+            event_id: notice.event_id.clone(),
+            counts: BTreeMap::new(),
+            since: notice.at,
+            until: notice.at,
+        };
+        summary.add(notice);
+        summary
+    }
+
+    /// Adds the next notice.
+    pub fn add(&mut self, notice: &Notice) {
+        *self.counts.entry(notice.kind).or_default() += 1;
+        self.event_id.clone_from(&notice.event_id);
+        self.since = self.since.min(notice.at);
+        self.until = self.until.max(notice.at);
+    }
 }
 
 /// A link that answers a wait with one option. It holds a secret, so nothing shows it but the message it is made for.
