@@ -8,6 +8,7 @@ use rekindle_client::default_home::{config_home, variable};
 use rekindle_client::failure::Failure;
 use rekindle_client::listen_options::Listening;
 use rekindle_domain::event::CheckpointMode;
+use rekindle_notify::NotifyConfig;
 use rekindle_service::upkeep::{CheckpointRetention, CollectionPolicy};
 use serde::Deserialize;
 
@@ -53,6 +54,9 @@ pub(crate) struct Config {
     /// Where worktrees of sessions are made.
     #[serde(default)]
     pub(crate) worktree: WorktreeConfig,
+    /// Who is told elsewhere what happens, and of what.
+    #[serde(default)]
+    pub(crate) notify: NotifyConfig,
     /// What single agents get, by their names.
     #[serde(default)]
     pub(crate) agents: BTreeMap<String, AgentConfig>,
@@ -233,6 +237,12 @@ mod tests {
         let usual = collection("[checkpoints]\nkeep_days = 7\n").expect("by itself");
         assert_eq!((usual.interval, usual.checkpoints.keep), (days(1), days(7)));
         assert_eq!(collection("[gc]\ninterval = \"off\"\n"), None);
+        let phone = "agent = \"claude\"\n[notify.sinks.phone]\ntype = \"webhook\"\nformat = \"ntfy\"\n";
+        let notify = parse(&format!("{phone}url = \"https://ntfy.sh/topic\"\n")).expect("settings").notify;
+        assert_ne!(notify, parse("").expect("settings").notify);
+        let failure = parse(&format!("{phone}url = \"http://ntfy.sh/topic\"\n")).expect_err("in the clear");
+        let said = failure.message();
+        assert!(said.contains("line 2") && said.contains("url is http") && !said.contains("topic"), "{said}");
         let failure = parse("\nagent = 3\n").expect_err("no text");
         assert_eq!(failure.code(), "config_unreadable");
         assert!(failure.message().contains("/c.toml, line"), "{}", failure.message());
