@@ -1,6 +1,7 @@
 //! Commands: a program of the user's that gets a message as JSON on its input. It is no line for a shell, has ten seconds, and whatever it
 //! leaves in its group ends with it.
 
+use std::path::Path;
 use std::process::Command;
 use std::sync::Arc;
 use std::time::Duration;
@@ -52,7 +53,9 @@ impl CommandSink {
         let mut command = Command::new(&self.config.program);
         command.args(&self.config.arguments).env_clear().envs(&environment);
         command.env("REKINDLE_KIND", kind).env("REKINDLE_EVENT_ID", message.event_id());
-        command.current_dir(environment.get("HOME").map_or("/", String::as_str));
+        // Wherever the daemon stands may be gone.
+        let home = environment.get("HOME").filter(|home| Path::new(home).is_dir());
+        command.current_dir(home.map_or("/", String::as_str));
         let input = body::json(message, links, self.include);
         // What it was given it may repeat: links, and values of variables that were named because they are secret.
         let values = self.config.env.iter().filter_map(|name| environment.get(name));

@@ -56,7 +56,7 @@ impl SecretSource {
             SecretSource::Variable(name) => match machine.variable(name) {
                 Some(value) if !value.trim().is_empty() => Ok(value.trim().to_owned()),
                 _ => Err(format!(
-                    "the daemon has no variable {name} in its environment: set it and start again"
+                    "the variable {name} is not set in this environment: set it where the daemon is started"
                 )),
             },
             SecretSource::File(path) => read_file(path),

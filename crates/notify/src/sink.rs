@@ -124,3 +124,60 @@ impl Sink {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fake_machine::FakeMachine;
+    use crate::rate_limit::Admission;
+    use crate::samples;
+
+    #[test]
+    fn sinks_are_made_from_the_configuration_and_show_no_secret() {
+        let config: NotifyConfig = toml::from_str(
+            "quiet_hours = \"22:00-07:00\"\n\
+             [sinks.a]\ntype = \"webhook\"\nurl = \"env:URL\"\nrate = 1\n\
+             [sinks.b]\ntype = \"command\"\ncommand = [\"tell\", \"hunter2\"]\nquiet_hours = \"off\"\n\
+             [sinks.c]\ntype = \"desktop\"\nquiet_hours = \"12:00-13:00\"\n\
+             [sinks.d]\ntype = \"bell\"\n\
+             [sinks.e]\ntype = \"webhook\"\nurl = \"env:NONE\"\n",
+        )
+        .expect("a section");
+        let machine: Arc<dyn Machine> =
+            Arc::new(FakeMachine::with_variable("URL", "https://hooks.example/hunter2"));
+        let sinks = Sinks::new(&config, &machine);
+        let described: Vec<String> = sinks.sinks.iter().map(Sink::describe).collect();
+        assert_eq!(described, ["webhook https://hooks.example", "command tell", "desktop", "webhook"]);
+        assert_eq!(sinks.bells.len(), 1);
+        let names: Vec<&str> = sinks.sinks.iter().map(Sink::name).collect();
+        assert_eq!(names, ["a", "b", "c", "e"]);
+        assert_eq!(
+            sinks.sinks.iter().map(Sink::carries_links).collect::<Vec<_>>(),
+            [true, true, false, true]
+        );
+        assert!(sinks.sinks[0].problem().is_none());
+        assert!(sinks.sinks[3].problem().is_some_and(|why| why.contains("NONE")));
+
+        let wants = |at: &str| {
+            let now = at.parse().expect("a time");
+            let wants = |sink: &Sink| sink.wants(&samples::waiting(), false, now) == Wanted::Now;
+            sinks.sinks.iter().map(wants).collect::<Vec<_>>()
+        };
+        assert_eq!(wants("2026-02-21T23:00:00.000Z"), [false, true, true, false]);
+        assert_eq!(wants("2026-02-21T12:30:00.000Z"), [true, true, false, true]);
+        let mut limit = sinks.sinks[0].rate_limit();
+        let now = Timestamp::from_millis(0);
+        assert_eq!(limit.admit(now), Admission::Now);
+        assert!(matches!(limit.admit(now), Admission::Later(_)));
+    }
+
+    #[test]
+    fn arguments_of_commands_are_not_shown() {
+        let config: NotifyConfig =
+            toml::from_str("[sinks.b]\ntype = \"command\"\ncommand = [\"tell\", \"--token=hunter2\"]")
+                .expect("a section");
+        let machine: Arc<dyn Machine> = Arc::new(FakeMachine::new());
+        let shown = format!("{config:?} {:?}", Sinks::new(&config, &machine));
+        assert!(shown.contains("tell") && !shown.contains("hunter2"), "{shown}");
+    }
+}

@@ -1,6 +1,5 @@
 //! Real programs: those that do as they should, that hang, fork, flood, and repeat what they were told.
 
-use std::path::Path;
 use std::time::Instant;
 
 use super::*;

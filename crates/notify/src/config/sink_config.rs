@@ -1,6 +1,7 @@
 //! A sink's section, checked: what its type needs is there, and nothing that belongs to another.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::num::NonZeroU32;
 use std::path::PathBuf;
 
@@ -60,13 +61,21 @@ pub(crate) enum SinkType {
     Bell,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub(crate) struct CommandConfig {
     /// The program; never a line for a shell.
     pub(crate) program: String,
     pub(crate) arguments: Vec<String>,
     /// Names of variables that it gets beyond the usual ones.
     pub(crate) env: Vec<String>,
+}
+
+/// Without its arguments, among which people put what nobody should see.
+impl fmt::Debug for CommandConfig {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let shown = (self.program.as_str(), self.arguments.len());
+        f.debug_struct("CommandConfig").field("command", &shown).field("env", &self.env).finish()
+    }
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]

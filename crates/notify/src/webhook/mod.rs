@@ -47,9 +47,14 @@ impl Webhook {
 
     /// Says what keeps it from delivering anything, as far as that is known without trying.
     pub(crate) fn problem(&self) -> Option<String> {
-        let url = self.url();
-        let headers = self.headers("", &[], Timestamp::default());
-        url.map(drop).and(headers.map(drop)).and_then(|()| self.tls().map(drop)).err()
+        let look = || {
+            self.headers("", &[], Timestamp::default())?;
+            match self.url()?.scheme {
+                Scheme::Https => self.tls().map(drop),
+                Scheme::Http => Ok(()),
+            }
+        };
+        look().err()
     }
 
     /// Posts a message.
