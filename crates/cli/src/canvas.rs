@@ -43,6 +43,11 @@ impl Canvas {
         Ok(())
     }
 
+    /// Rings the bell of the terminal.
+    pub(crate) fn ring(&self) -> io::Result<()> {
+        write("\x07")
+    }
+
     /// Forgets what was drawn: the terminal may show something else by now.
     pub(crate) fn resized(&mut self) -> io::Result<()> {
         self.shown.clear();

@@ -1,5 +1,6 @@
 //! `rekindle ps`: the sessions, what each is doing and since when. Without a daemon the home itself is read.
 
+mod bell;
 mod session_filter;
 mod table;
 mod watch;

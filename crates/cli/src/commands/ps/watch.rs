@@ -15,8 +15,10 @@ use serde_json::{Value, json};
 use signal_hook::consts::SIGWINCH;
 use signal_hook::iterator::Signals;
 
+use super::bell::WatchBell;
 use super::{Args, Context, Listed, Listing, SessionFilter, report};
 use crate::canvas::Canvas;
+use crate::config::Config;
 use crate::live::{Pressed, Terminal, is_foreground};
 
 /// What comes together is shown together.
@@ -54,12 +56,15 @@ pub(super) fn watch(context: &Context, args: &Args, wanted: SessionFilter) -> Re
     });
     let drawn = !context.json && output::is_terminal() && is_foreground();
     let keys = drawn.then(|| Terminal::take(move |key| tell.send(Input::Pressed(key)).is_ok())).flatten();
+    // A bell is for a terminal. Settings that cannot be read are none.
+    let bell = Config::read().map(|config| WatchBell::new(&config.notify)).ok().filter(|_| drawn);
     let canvas = if drawn { Some(Canvas::take()?) } else { None };
     let mut watching = Watching {
         context,
         args,
         wanted,
         canvas,
+        bell,
         client: None,
         daemon: Daemon::Unknown,
         sessions: Vec::new(),
@@ -90,6 +95,7 @@ struct Watching<'a> {
     args: &'a Args,
     wanted: SessionFilter,
     canvas: Option<Canvas>,
+    bell: Option<WatchBell>,
     client: Option<Client>,
     daemon: Daemon,
     sessions: Vec<Listed>,
@@ -111,6 +117,7 @@ impl Watching<'_> {
             if left.is_zero() {
                 self.refresh()?;
                 self.show()?;
+                self.ring()?;
                 due = Instant::now() + TICK;
                 continue;
             }
@@ -203,6 +210,16 @@ impl Watching<'_> {
             None if self.context.server.is_some() => return Ok(()),
             None => self.wanted.on_disk(self.context, self.args, SystemClock.now())?,
         };
+        Ok(())
+    }
+
+    /// Rings the bell if something has happened that it is for.
+    fn ring(&mut self) -> Result<(), Failure> {
+        let (Some(bell), Some(canvas)) = (&mut self.bell, &self.canvas) else { return Ok(()) };
+        let views = self.sessions.iter().map(|session| &session.view);
+        if self.daemon != Daemon::Unknown && bell.look(views, SystemClock.now()) {
+            canvas.ring()?;
+        }
         Ok(())
     }
 
