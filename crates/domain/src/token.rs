@@ -45,6 +45,9 @@ pub struct TokenIndex {
 pub struct Token {
     /// What it is good for.
     pub scope: TokenScope,
+    /// For whom it was made, if not for the wait itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub by: Option<String>,
     /// SHA-256 of its secret, in hex.
     pub secret_hash: String,
     /// Until when, if not for ever.
@@ -112,8 +115,8 @@ pub enum Rejection {
     /// It was used with another answer.
     #[error("this resume token was used already, with another answer")]
     Consumed,
-    /// It is for another session, run or wait.
-    #[error("this resume token is for another wait")]
+    /// It is for another session, run or wait, or for another answer.
+    #[error("this resume token is for another wait, or for another answer to it")]
     Scope,
 }
 
@@ -251,7 +254,8 @@ impl TokenIndex {
                     return Err(format!("the scope of {id} is not this session and wait"));
                 }
                 let token = Token {
-                    scope: minted.scope,
+                    scope: minted.scope.clone(),
+                    by: minted.by.as_ref().map(|by| by.as_ref().into()),
                     secret_hash: minted.secret_hash.as_ref().into(),
                     expires_at: minted.expires_at,
                     minted_seq: seq,
@@ -302,22 +306,22 @@ impl TokenIndex {
 
     /// Tells what a shown token is for, if it is one of these and its secret is right, whatever became of it since. The
     /// secret is compared in constant time.
-    pub fn scope_of(&self, shown: &Presented) -> Option<TokenScope> {
+    pub fn scope_of(&self, shown: &Presented) -> Option<&TokenScope> {
         let token = self.tokens.get(&shown.id)?;
-        shown.has_hash(&token.secret_hash).then_some(token.scope)
+        shown.has_hash(&token.secret_hash).then_some(&token.scope)
     }
 
-    /// Decides what a shown token leads to. The secret is compared in constant time, and before anything
-    /// else is told about the token.
+    /// Decides what a shown token leads to, if it is to be used for `wanted`. The secret is compared in constant time, and
+    /// before anything else is told about the token.
     pub fn validate(
         &self,
         shown: &Presented,
-        scope: &TokenScope,
+        wanted: &TokenScope,
         answer_hash: &str,
         moment: Moment,
     ) -> Result<Accepted, Rejection> {
         let own = self.scope_of(shown).ok_or(Rejection::Unknown)?;
-        if own != *scope {
+        if !own.covers(wanted) {
             return Err(Rejection::Scope);
         }
         self.judge(shown.id, answer_hash, moment)

@@ -5,6 +5,7 @@
 //! secrets and times come in as arguments, and whoever has a list appends it.
 
 pub mod answer;
+pub mod answer_links;
 pub mod begin;
 pub mod cancel;
 pub mod checkpoint;

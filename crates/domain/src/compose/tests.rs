@@ -1,6 +1,7 @@
 //! Every list as a table: what is in the log, what is asked, and the records it comes to, in their order. Whatever is
 //! composed must be legal where it was composed.
 
+mod answer_links;
 mod begin;
 mod cancel;
 mod checkpoint;

@@ -56,7 +56,7 @@ pub fn open(session_id: SessionId, new: NewWait) -> Vec<Draft> {
         resume_token_id,
         wait_id,
         secret_hash: sha256_hex(&new.secret).into(),
-        scope: TokenScope { session_id, run_id, wait_id },
+        scope: TokenScope { session_id, run_id, wait_id, option_id: None },
         expires_at: deadline_at,
         by: None,
     };
@@ -76,7 +76,7 @@ pub fn further_token(
         resume_token_id: token.id,
         wait_id,
         secret_hash: token.secret_hash().to_owned().into(),
-        scope: TokenScope { session_id: state.id, run_id: run.run_id, wait_id },
+        scope: TokenScope { session_id: state.id, run_id: run.run_id, wait_id, option_id: None },
         expires_at: Some(expires_at),
         by: Some(by.to_owned().into()),
     })

@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 use crate::id::{RunId, SessionId, TokenId, WaitId};
 use crate::time::Timestamp;
 
-/// What a token is good for: one wait of one run of one session.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+/// What a token is good for: one wait of one run of one session, and one answer to it if it names an option.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TokenScope {
     /// The session.
     pub session_id: SessionId,
@@ -16,6 +16,18 @@ pub struct TokenScope {
     pub run_id: RunId,
     /// The wait.
     pub wait_id: WaitId,
+    /// The only option that it answers with, if it is that of an answer link; without one it takes any answer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub option_id: Option<String>,
+}
+
+impl TokenScope {
+    /// Tells whether a token of this scope may be used for what is wanted of it: the same wait, and its option if it has one.
+    pub fn covers(&self, wanted: &TokenScope) -> bool {
+        let same_wait = (self.session_id, self.run_id, self.wait_id)
+            == (wanted.session_id, wanted.run_id, wanted.wait_id);
+        same_wait && (self.option_id.is_none() || self.option_id == wanted.option_id)
+    }
 }
 
 /// A token was made.
@@ -61,7 +73,7 @@ pub struct TokenRevoked<'a> {
     /// Its wait.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wait_id: Option<WaitId>,
-    /// Why: `answered`, `cancelled`, `interrupted`, `timeout`.
+    /// Why: `answered`, `cancelled`, `interrupted`, `timeout`, `replaced` by newer links.
     #[serde(borrow, default)]
     pub reason: Cow<'a, str>,
     /// By whom.

@@ -16,6 +16,7 @@ fn scope() -> TokenScope {
         session_id: session(),
         run_id: "run_1".parse().expect("an id"),
         wait_id: "wait_1".parse().expect("an id"),
+        option_id: None,
     }
 }
 
@@ -96,7 +97,7 @@ fn a_wrong_secret_is_told_nothing_not_even_that_the_token_exists() {
     {
         let index = index(events);
         for (scope, now) in
-            [(scope(), moment(59, 0)), (scope(), moment(99, 0)), (foreign_scopes()[0], moment(0, 0))]
+            [(scope(), moment(59, 0)), (scope(), moment(99, 0)), (foreign_scopes()[0].clone(), moment(0, 0))]
         {
             assert_eq!(index.validate(&wrong, &scope, ANSWER, now), Err(Rejection::Unknown), "{events:?}");
         }
@@ -118,6 +119,28 @@ fn a_token_is_good_for_its_own_session_run_and_wait_only() {
             let found = index(events).validate(&shown().1, &foreign, ANSWER, moment(59, 0));
             assert_eq!(found, Err(Rejection::Scope), "{foreign:?}");
         }
+    }
+}
+
+// A link answers with its own option at any time, and never with another, used or not.
+#[test]
+fn a_token_of_an_option_takes_no_other_answer() {
+    let minted = "token.minted scope_option=allow by=phone";
+    let answers =
+        [(Some("allow"), true), (Some("reject"), false), (Some("allow_always"), false), (None, false)];
+    for (option, fits) in answers {
+        let wanted = TokenScope { option_id: option.map(Into::into), ..scope() };
+        for (events, accepted) in [
+            (&[minted][..], Ok(Accepted::Fresh)),
+            (&[minted, CONSUMED], Ok(Accepted::Repeated { seq: 2 })),
+            (&[minted, "token.revoked reason=replaced"], Err(Rejection::Revoked("replaced".into()))),
+        ] {
+            let found = index(events).validate(&shown().1, &wanted, ANSWER, moment(59, 0));
+            assert_eq!(found, if fits { accepted } else { Err(Rejection::Scope) }, "{events:?} {option:?}");
+        }
+        // Any other token takes any answer.
+        let found = index(&["token.minted"]).validate(&shown().1, &wanted, ANSWER, moment(59, 0));
+        assert_eq!(found, Ok(Accepted::Fresh), "{option:?}");
     }
 }
 

@@ -332,7 +332,7 @@ fn rich_home() -> Home {
         resume_token_id: token,
         wait_id,
         secret_hash: "00".into(),
-        scope: TokenScope { session_id: session, run_id, wait_id },
+        scope: TokenScope { session_id: session, run_id, wait_id, option_id: None },
         expires_at: None,
         by: None,
     };

@@ -333,7 +333,7 @@ impl Script {
             resume_token_id: token,
             wait_id,
             secret_hash: secret_hash.into(),
-            scope: TokenScope { session_id: self.session, run_id, wait_id },
+            scope: TokenScope { session_id: self.session, run_id, wait_id, option_id: None },
             expires_at: None,
             by: None,
         };

@@ -91,9 +91,12 @@ fn fill_names(kind: &str, fields: &mut Map<String, Value>) {
         let number = wait.as_str().and_then(|id| id.strip_prefix("wait_")).expect("a wait id").to_owned();
         fields.entry("resume_token_id").or_insert(json!(format!("rt_{number}")));
         let scope_wait = fields.get("scope_wait").unwrap_or(&wait);
-        let scope = json!({
+        let mut scope = json!({
             "session_id": fields["scope_session"], "run_id": fields["run_id"], "wait_id": scope_wait,
         });
+        if let Some(option) = fields.get("scope_option") {
+            scope["option_id"] = option.clone();
+        }
         fields.insert("scope".into(), scope);
     }
 }
