@@ -37,6 +37,9 @@ pub(crate) fn hint_text(hint: &Hint) -> String {
         Hint::LeaveFiles => "name another place, or ask without files",
         Hint::EmptyQueue => "POST /api/sessions/{id}/cancel empties the queue",
         Hint::RaiseBudget => "[budgets] in the daemon's config.toml says how much may be used",
+        Hint::SetBaseUrl => {
+            "base_url in [notify] of the daemon's config.toml says how people elsewhere reach it"
+        }
         Hint::SendMessage => "POST /api/sessions/{id}/messages gives the session a new message",
         Hint::StartSession => "POST /api/sessions begins another one",
         Hint::AnswerById => "without a token a wait is answered at /api/waits/{id}/answer",

@@ -7,6 +7,7 @@
 //! are in the log.
 
 pub mod access;
+mod answer_links;
 pub mod boottime;
 mod budget_check;
 pub mod bundles;
@@ -49,3 +50,4 @@ pub use show::{
     RunCheckpoints, all_checkpoints, find_run_checkpoints, last_words, log, run_end_reason, run_view,
     session_view, skipped_paths,
 };
+pub use test_knobs::hurried;

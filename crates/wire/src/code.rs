@@ -94,6 +94,7 @@ codes! {
     HistoryMissing = "history_missing", 409: "the part of the session's history that is meant cannot be read";
     KeyConflict = "key_conflict", 409: "the session with this key works elsewhere, or with another agent";
     KeyReused = "key_reused", 409: "the Idempotency-Key was used for another request";
+    LinksUnavailable = "links_unavailable", 409: "the daemon has no base_url that answer links could begin with";
     Moved = "moved", 409: "something happened in the session meanwhile";
     NotARepository = "not_a_repository", 409: "the directory is in no git repository with a commit, or was not";
     NotDamaged = "not_damaged", 409: "the session's log is whole";
@@ -122,6 +123,7 @@ codes! {
     TokenExpired = "token_expired", 410: "the token, or its wait, has expired";
     TokenRevoked = "token_revoked", 410: "the token was revoked";
     TooLarge = "too_large", 413: "the request, or the record it makes, is too large";
+    TooManyFailures = "too_many_failures", 429: "over TCP: too many wrong tokens came from this address; Retry-After says when another is looked at";
     Internal = "internal", 500: "something is broken; the daemon's log says more";
     NoRandomness = "no_randomness", 500: "the system has no random numbers";
     Storage = "storage", 500: "the disk failed";

@@ -63,6 +63,8 @@ pub enum Hint {
     EmptyQueue,
     /// Allow more, in the daemon's configuration.
     RaiseBudget,
+    /// Say in the daemon's configuration how people elsewhere reach it.
+    SetBaseUrl,
     /// Give the session a new message.
     SendMessage,
     /// Begin another session.

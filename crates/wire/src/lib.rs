@@ -10,4 +10,5 @@ pub mod event;
 pub mod filter;
 pub mod hint;
 pub mod request;
+pub mod token_text;
 pub mod view;

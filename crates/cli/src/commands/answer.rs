@@ -3,6 +3,7 @@
 use rekindle_client::{Exit, Failure};
 use rekindle_domain::id::WaitId;
 use rekindle_wire::request::NewAnswer;
+use rekindle_wire::token_text::TokenText;
 use rekindle_wire::view::{WaitState, WaitView};
 
 use super::{Context, late_answer};
@@ -90,7 +91,7 @@ fn answer_by_token(
     let answer = NewAnswer {
         option: option.map(str::to_owned),
         text: text.map(str::to_owned),
-        token: Some(token.to_owned()),
+        token: Some(TokenText(token.to_owned())),
         ..NewAnswer::default()
     };
     let body = context.daemon_or_start()?.post(&format!("/api/waits/{wait}/answer"), &answer)?;

@@ -6,6 +6,7 @@ use rekindle_client::clock::SystemClock;
 use rekindle_client::{Exit, Failure, read};
 use rekindle_domain::time::Clock;
 use rekindle_terminal::output::{BOLD, DIM, WARN, styled, when};
+use rekindle_wire::token_text::TokenText;
 use rekindle_wire::view::{TokenShown, WaitState, WaitView};
 use serde::Serialize;
 use serde_json::json;
@@ -60,7 +61,7 @@ fn mint(context: &Context, name: &str) -> Result<Exit, Failure> {
     let waits: Vec<WaitView> = client.all("waits", &[])?;
     let wait = find(Some(name), &waits)?;
     let body = client.post(&format!("/api/waits/{}/token", wait.wait_id), &json!({}))?;
-    let TokenShown { token, expires_at } = read(&body)?;
+    let TokenShown { token: TokenText(token), expires_at } = read(&body)?;
     context.print(&String::from_utf8_lossy(&body).trim_end(), |out| {
         // The token alone, so that a script can take it.
         writeln!(out, "{token}")?;

@@ -80,10 +80,13 @@ pub(crate) fn run(
     let tasks = config.as_ref().map(|config| config.tasks.settings(&config.budgets)).unwrap_or_default();
     // Whoever cannot read how long something is to be kept lets nothing go.
     let collection = config.as_ref().ok().and_then(Config::collection);
+    let base_url = config.as_ref().ok().and_then(|config| config.notify.base_url.clone());
     // One that died, or is to make way, has left behind what it was told.
     let before = start.again.or_else(|| DaemonFile::read(&context.home)?.told);
     let wanted = listen::choose(start.flags, before, config, start.foreground);
     let mut tcp = Tcp::of(wanted, start.foreground, &context.disk(), &context.home)?;
+    tcp.own_name = base_url.as_ref().map(|url| url.host().to_ascii_lowercase());
+    let has_links = base_url.is_some();
     if start.takeover {
         takeover::make_way(&context.home)?;
     }
@@ -104,6 +107,7 @@ pub(crate) fn run(
         tasks,
         worktrees,
         waits,
+        base_url,
     };
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
     let daemon = Daemon::open(settings, &context.disk(), opener.boot_id, clock).map_err(refused)?;
@@ -123,6 +127,11 @@ pub(crate) fn run(
         process: i32::try_from(about.pid).ok().and_then(|pid| Identity::of(pid).ok()),
     };
     tracing::info!(pid = place.pid, epoch = place.epoch, socket = %place.socket.display(), tcp = place.listen, "serving");
+    if has_links && place.listen.is_none() {
+        tracing::warn!(
+            "answer links lead nowhere: [notify] base_url is set, and the daemon does not listen on TCP"
+        );
+    }
     if place.listen.is_some() && daemon.access().active() == 0 {
         tracing::warn!("nobody is let in over TCP yet: rekindle token create makes a token");
     }

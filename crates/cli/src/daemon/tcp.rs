@@ -17,6 +17,8 @@ pub(super) struct Tcp {
     wanted: Option<Wanted>,
     tls: Option<Tls>,
     listeners: Vec<TcpListener>,
+    /// The name under which answer links lead here: whoever follows one asks for it.
+    pub(super) own_name: Option<String>,
     /// Why it cannot be.
     pub(super) note: Option<String>,
 }
@@ -77,7 +79,7 @@ impl Tcp {
         };
         let listeners = self.listeners.into_iter().map(ready).collect::<io::Result<_>>()?;
         let hosts = self.wanted.iter().flat_map(|wanted| &wanted.listening.hosts);
-        let names = hosts.map(|name| name.to_ascii_lowercase()).collect();
+        let names = hosts.map(|name| name.to_ascii_lowercase()).chain(self.own_name).collect();
         Ok(TcpListeners { listeners, names, tls: self.tls })
     }
 

@@ -42,6 +42,7 @@ impl Clock for Still {
 /// Opens a daemon in a home of its own, which never launches anything.
 fn daemon(directory: &Path, gate: &Gate) -> Arc<Daemon> {
     let settings = Settings {
+        base_url: None,
         home: directory.join("home"),
         holder: std::env::current_exe().expect("this program"),
         runtime: directory.to_owned(),

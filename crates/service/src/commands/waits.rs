@@ -10,6 +10,7 @@ use rekindle_domain::id::{SessionId, WaitId};
 use rekindle_domain::token::Presented;
 use rekindle_wire::code::Code;
 use rekindle_wire::request::{Content, NewAnswer, NewMessage, NewWait, NewWaitKind, whole_json};
+use rekindle_wire::token_text::TokenText;
 use rekindle_wire::view::{AnswerTaken, MessageTaken, ResumeMethod, Resumed, WaitView};
 
 use super::message_deduplication::find_repeated;
@@ -37,7 +38,7 @@ pub(crate) fn answer(views: &Views, wait: WaitId, answer: &NewAnswer, by: &str) 
     let entry = entry_with_wait(views, wait)?;
     let own = ChosenAnswer::from_request(answer)?;
     let token = match &answer.token {
-        Some(text) => Some(resume_tokens::validate(views, entry.state.id, wait, text, &own.hash())?),
+        Some(TokenText(text)) => Some(resume_tokens::validate(views, entry.state.id, wait, text, &own)?),
         None => None,
     };
     if token.is_none()
@@ -73,7 +74,7 @@ fn as_message(views: &Views, entry: &SessionEntry, wait: WaitId, own: &ChosenAns
     // Words may be anything now; an option is one of those that were offered.
     let mut words = own.words().to_owned();
     let mut about = None;
-    if let Some(request) = request_of(views.store(), entry, wait) {
+    if let Some(request) = request_of(views.store(), &entry.state, wait) {
         let profile = profile(&entry.state.provider)?;
         if let Err(error @ AnswerError::NoSuchOption { .. }) = profile.answer(&request, own.as_answer()) {
             return Err(LiveError::from(error).into());
@@ -125,17 +126,17 @@ fn repeated_answer(
 pub(crate) fn resume(
     views: &Views,
     entry: &SessionEntry,
-    token: String,
+    token: TokenText,
     given: Option<NewAnswer>,
     by: &str,
 ) -> Result<Resumed> {
     let Some(mut given) = given else {
         return Err(ServiceError::new(Code::InvalidAnswer, "a token comes with the answer to its wait"));
     };
-    let shown: Presented = token.parse()?;
+    let shown: Presented = token.0.parse()?;
     let wait = resume_tokens::owner(views, &shown)?.1.wait_id;
     let own = ChosenAnswer::from_request(&given)?;
-    resume_tokens::validate(views, entry.state.id, wait, &token, &own.hash())?;
+    resume_tokens::validate(views, entry.state.id, wait, &token.0, &own)?;
     given.token = Some(token);
     let taken = answer(views, wait, &given, by)?;
     let attempt = entry.state.run.as_ref().map_or(1, |run| run.attempt);

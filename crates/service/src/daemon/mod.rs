@@ -4,6 +4,7 @@
 mod open;
 mod recovery;
 mod shutdown;
+mod waits;
 
 pub use crate::drive::checkpoints::CheckpointSettings;
 pub use crate::feed::{Following, Since};
@@ -13,6 +14,7 @@ use rekindle_store::Store;
 pub use rekindle_store::blobs::BlobId;
 use rekindle_store::crash_report::{AtWork, at_work};
 use rekindle_store::disk::{RealDisk, SharedDisk};
+pub use waits::{TokenUse, WaitSettings};
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -21,31 +23,32 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use rekindle_domain::event::CancelReason;
-use rekindle_domain::id::{RunId, SessionId, TaskId, TokenId, WaitId};
+use rekindle_domain::id::{RunId, SessionId, TaskId};
 use rekindle_domain::kept_snapshot::{Policy, SnapshotName};
 use rekindle_domain::message_outcome::MessageOutcome;
-use rekindle_domain::token::Rejection;
 use rekindle_holder::client::Scopes;
+use rekindle_notify::BaseUrl;
 use rekindle_wire::code::Code;
-use rekindle_wire::filter::{Filter, HolderFilter, TaskFilter, WaitFilter};
+use rekindle_wire::filter::{Filter, HolderFilter, TaskFilter};
 use rekindle_wire::hint::Hint;
 use rekindle_wire::request::{
-    CancelTask, Change, Collect, NewAnswer, NewFilesRestore, NewFork, NewMessage, NewRewind, NewSession,
-    NewSnapshotRestore, NewTask, NewWait, Resume, RetryTask,
+    CancelTask, Change, Collect, NewFilesRestore, NewFork, NewMessage, NewRewind, NewSession,
+    NewSnapshotRestore, NewTask, Resume, RetryTask,
 };
 use rekindle_wire::view::{
-    About, AnswerTaken, Collected, FilesRestoring, Forked, HolderList, KeyedSession, MessageTaken,
-    RestoredSession, Resumed, RewindPlan, Rewound, RunDiff, SessionList, SessionView, SnapshotDetail,
-    SnapshotList, SnapshotView, TaskList, TaskStatsView, TaskView, TokenShown, TransitionList, WaitList,
-    WaitView,
+    About, Collected, FilesRestoring, Forked, HolderList, KeyedSession, MessageTaken, RestoredSession,
+    Resumed, RewindPlan, Rewound, RunDiff, SessionList, SessionView, SnapshotDetail, SnapshotList,
+    SnapshotView, TaskList, TaskStatsView, TaskView, TransitionList,
 };
 
 use crate::access::Access;
+use crate::answer_links::AnswerLinks;
 use crate::bundles::import;
 use crate::commands::keyed_session::{self, Made};
+use crate::commands::waits::resume as answer_by_token;
 use crate::commands::{
-    Locks, cancel_run, fork, messages, restore_snapshot, resume_session, resume_tokens, rewind, sessions,
-    snapshots, update_session, waits,
+    Locks, cancel_run, fork, messages, restore_snapshot, resume_session, rewind, sessions, snapshots,
+    update_session,
 };
 use crate::drive::environment;
 use crate::drive::worker::{Command, Workers};
@@ -94,21 +97,8 @@ pub struct Settings {
     pub worktrees: PathBuf,
     /// How long questions wait, and tokens for them are good.
     pub waits: WaitSettings,
-}
-
-/// How long questions of agents wait for their answers, where a session does not say, and how long further tokens are good.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct WaitSettings {
-    /// How long a question waits; for ever without it.
-    pub timeout: Option<Duration>,
-    /// How long a token is good that somebody has minted for a wait.
-    pub token_lifetime: Duration,
-}
-
-impl Default for WaitSettings {
-    fn default() -> WaitSettings {
-        WaitSettings { timeout: None, token_lifetime: Duration::from_secs(24 * 60 * 60) }
-    }
+    /// The address of this daemon that answer links begin with; without one there are none.
+    pub base_url: Option<BaseUrl>,
 }
 
 /// What came of a request for a session.
@@ -118,15 +108,6 @@ pub enum Created {
     New(SessionView),
     /// The session that has the key that was named.
     Known(KeyedSession),
-}
-
-/// The use that a resume token is shown for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum TokenUse {
-    /// Answering this wait.
-    Wait(WaitId),
-    /// Ending the wait of this session that it is for.
-    Session(SessionId),
 }
 
 /// The daemon.
@@ -143,6 +124,7 @@ pub struct Daemon {
     snapshots: Arc<Snapshots>,
     tasks: Arc<Tasks>,
     waits: WaitSettings,
+    answer_links: Option<Arc<AnswerLinks>>,
     locks: Locks,
 }
 
@@ -375,7 +357,7 @@ impl Daemon {
                 Err(ServiceError::new(Code::InvalidAnswer, "an answer comes with the token of its wait")
                     .hint(Hint::AnswerById))
             }
-            Some(token) => waits::resume(&self.views, &entry, token, resume.answer, by),
+            Some(token) => answer_by_token(&self.views, &entry, token, resume.answer, by),
             None => resume_session::resume(&self.workers, &self.locks, id, &resume),
         }
     }
@@ -464,51 +446,6 @@ impl Daemon {
     /// Follows everything: who is told looks at the session.
     pub fn follow_all(&self) -> Subscription<Anywhere> {
         self.feed.follow_all()
-    }
-
-    /// Lists open and void waits.
-    pub fn waits(&self, filter: &WaitFilter) -> Result<WaitList> {
-        self.views.list_waits(filter)
-    }
-
-    /// Opens a wait on the run of a session that goes on, for a program that drives it.
-    pub fn open_wait(
-        &self,
-        session: SessionId,
-        new: &NewWait,
-        key: Option<Key>,
-        by: &str,
-    ) -> Result<WaitView> {
-        let entry = self.entry(session)?;
-        waits::open(&self.views, entry.state.id, new, key, by)
-    }
-
-    /// Shows one wait, over or not.
-    pub fn wait(&self, wait: WaitId) -> Result<WaitView> {
-        waits::wait_view(&self.views, wait)
-    }
-
-    /// Makes a further token for a wait.
-    pub fn mint(&self, wait: WaitId, by: &str) -> Result<TokenShown> {
-        let entry = waits::entry_with_wait(&self.views, wait)?;
-        resume_tokens::mint(&self.workers.records, &entry, wait, (self.waits.token_lifetime, by))
-    }
-
-    /// Answers a wait. A caller on our own socket is known; any other brings a token. The answer to a wait whose agent
-    /// is gone becomes, once, the message of a new run.
-    pub fn answer(&self, wait: WaitId, answer: NewAnswer, by: &str) -> Result<AnswerTaken> {
-        waits::answer(&self.views, wait, &answer, by)
-    }
-
-    /// Lets in someone who shows nothing but a resume token, for the wait it is for, or for that wait's session; returns the
-    /// token's id. Whether it can still be used is told when it is.
-    pub fn let_in_by_token(&self, text: &str, way: TokenUse) -> Result<TokenId> {
-        let (id, scope) = resume_tokens::bearer(&self.views, text)?;
-        let fits = match way {
-            TokenUse::Wait(wait) => scope.wait_id == wait,
-            TokenUse::Session(session) => scope.session_id == session,
-        };
-        if fits { Ok(id) } else { Err(Rejection::Scope.into()) }
     }
 
     /// Lists holders.

@@ -19,6 +19,7 @@ use rekindle_workspace::rules::Selection;
 use super::recovery::Recovery;
 use super::{Daemon, Settings};
 use crate::access::Access;
+use crate::answer_links::AnswerLinks;
 use crate::boottime::BootClock;
 use crate::budget_check::BudgetCheck;
 use crate::bundles::import::collect_leftovers;
@@ -117,6 +118,9 @@ impl Daemon {
         let tasks = Tasks::new(store.clone(), views.clone(), &settings.tasks, database, watch.wake.clone());
         let tasks = Arc::new(tasks);
         let _ = metrics.opening.set(begin.elapsed());
+        let answer_links = settings.base_url.map(|base_url| {
+            Arc::new(AnswerLinks::new(workers.records.clone(), base_url, settings.waits.token_lifetime))
+        });
         let (home, waits, locks) = (settings.home, settings.waits, Locks::default());
         Ok(Arc::new(Daemon {
             home,
@@ -131,6 +135,7 @@ impl Daemon {
             snapshots,
             tasks,
             waits,
+            answer_links,
             locks,
         }))
     }

@@ -55,6 +55,14 @@ impl ChosenAnswer {
         }
     }
 
+    /// Returns the option that was chosen by its id.
+    pub(crate) fn option_id(&self) -> Option<&str> {
+        match self {
+            ChosenAnswer::OptionId(id) => Some(id),
+            ChosenAnswer::Kind(_) | ChosenAnswer::Text(_) | ChosenAnswer::Form(_) => None,
+        }
+    }
+
     /// Names the answer, so that the same one is known again.
     pub(crate) fn hash(&self) -> String {
         rekindle_holder::journal::hex(&self.digest())

@@ -4,7 +4,7 @@ use rekindle_domain::event::{Event, Raw};
 use rekindle_domain::id::{SessionId, WaitId};
 use rekindle_domain::line::Line;
 use rekindle_domain::projector::{HolderProof, wait_state};
-use rekindle_domain::session::{Run, Wait};
+use rekindle_domain::session::{Run, SessionState, Wait};
 use rekindle_wire::view::{WaitState, WaitView};
 use serde_json::value::RawValue;
 
@@ -93,9 +93,9 @@ pub(crate) fn request_summary(request: &Raw<'_>) -> Option<String> {
 }
 
 /// Returns what a wait is about, as it was asked.
-pub(crate) fn request_of(store: &dyn Sessions, entry: &SessionEntry, wait: WaitId) -> Option<Raw<'static>> {
-    let wait = entry.state.run.as_ref()?.wait(wait)?;
-    Raw::from_value(&request(store, entry.state.id, wait)?).ok()
+pub(crate) fn request_of(store: &dyn Sessions, state: &SessionState, wait: WaitId) -> Option<Raw<'static>> {
+    let wait = state.run.as_ref()?.wait(wait)?;
+    Raw::from_value(&request(store, state.id, wait)?).ok()
 }
 
 /// Reads what the agent asked from the record that began the wait.

@@ -3,6 +3,7 @@
 
 mod adoption;
 mod agent;
+mod answer_links;
 mod cancels;
 mod captures;
 mod checkpoints;

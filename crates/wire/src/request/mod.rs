@@ -19,7 +19,7 @@ pub use rules::whole_json;
 pub use session::{AgentChoice, Change, NewSession, Resume};
 pub use task::{CancelTask, MAX_BATCH, NewDependency, NewTask, NewTasks, RetryTask, TaskPriority, TasksBody};
 pub use umask::Umask;
-pub use wait::{NewAnswer, NewWait, NewWaitKind};
+pub use wait::{NewAnswer, NewWait, NewWaitKind, ShownToken};
 pub use worktree::NewWorktree;
 
 #[cfg(test)]

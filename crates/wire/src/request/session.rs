@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::rules::{answer_with_token, at_least_one, object, possible_variables, whole};
 use super::{Content, NewAnswer, NewWorktree, Umask};
+use crate::token_text::TokenText;
 
 /// A session to be made.
 #[derive(Debug, Deserialize, Serialize, JsonSchema)]
@@ -171,7 +172,7 @@ impl Change {
 pub struct Resume {
     /// The token of a wait, with its secret.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub token: Option<String>,
+    pub token: Option<TokenText>,
     /// The answer to that wait.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "object")]
     pub answer: Option<NewAnswer>,

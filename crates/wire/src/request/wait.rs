@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use super::rules::{at_least_a_second, exactly_one};
+use crate::token_text::TokenText;
 
 /// An answer to a wait: exactly one of option, option_id, text and form.
 #[derive(Debug, Clone, Default, Deserialize, Serialize, JsonSchema)]
@@ -26,7 +27,7 @@ pub struct NewAnswer {
     pub form: Option<Box<RawValue>>,
     /// The token, for a caller who is not otherwise known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub token: Option<String>,
+    pub token: Option<TokenText>,
 }
 
 impl NewAnswer {
@@ -50,10 +51,18 @@ impl PartialEq for NewAnswer {
     fn eq(&self, other: &NewAnswer) -> bool {
         let fields = |answer: &NewAnswer| {
             let form = answer.form.as_ref().map(|form| form.get().to_owned());
-            [&answer.option, &answer.option_id, &answer.text, &answer.token, &form].map(Clone::clone)
+            [&answer.option, &answer.option_id, &answer.text, &form].map(Clone::clone)
         };
-        fields(self) == fields(other)
+        self.token == other.token && fields(self) == fields(other)
     }
+}
+
+/// A resume token, shown to learn what it is for.
+#[derive(Debug, Clone, Deserialize, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ShownToken {
+    /// The token with its secret.
+    pub token: TokenText,
 }
 
 /// A wait that a program opens on the run that goes on: for someone, or for something outside, to be answered. The agent is

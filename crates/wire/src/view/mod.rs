@@ -1,6 +1,7 @@
 //! Views: what the daemon shows, in the shapes that callers rely on. Fields may be added, none of these goes. One that is
 //! added is read with a default: a daemon of an earlier version does not send it.
 
+mod answer_link;
 mod daemon;
 mod diff;
 mod fork;
@@ -13,6 +14,7 @@ mod snapshot;
 mod task;
 mod wait;
 
+pub use answer_link::{AnswerLinkView, AnswerLinks, AskedView, OptionView, TokenStanding, TokenView};
 pub use daemon::{About, HolderList, HolderState, HolderView};
 pub use diff::{FileDiff, RunDiff};
 pub use fork::{FilesOutcome, FilesRestoring, ForkVerdict, Forked, RewindPlan, Rewound};

@@ -6,6 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::string_enum::string_enums;
+use crate::token_text::TokenText;
 
 string_enums! {
     /// How a session was continued.
@@ -54,7 +55,7 @@ pub struct Resumed {
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 pub struct TokenShown {
     /// The token with its secret.
-    pub token: String,
+    pub token: TokenText,
     /// Until when it is good.
     pub expires_at: Timestamp,
 }
