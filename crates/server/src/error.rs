@@ -3,8 +3,10 @@
 
 use std::borrow::Cow;
 use std::fmt::Display;
+use std::time::Duration;
 
 use axum::http::StatusCode;
+use axum::http::header::RETRY_AFTER;
 use axum::response::{IntoResponse, Response};
 use rekindle_service::error::ServiceError;
 use rekindle_wire::code::{Code, ErrorBody, ErrorDetail, REFUSED};
@@ -21,6 +23,7 @@ pub struct ApiError {
     message: String,
     hint: Option<String>,
     advice: Option<Hint>,
+    retry_after: Option<Duration>,
 }
 
 /// What a response that carries an error says in the log; its presence marks the response as one of ours.
@@ -34,7 +37,14 @@ impl ApiError {
     /// Makes one without a hint.
     pub fn new(code: Code, message: impl Display) -> ApiError {
         let status = StatusCode::from_u16(code.status()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-        ApiError { status, code: code.as_str(), message: message.to_string(), hint: None, advice: None }
+        ApiError {
+            status,
+            code: code.as_str(),
+            message: message.to_string(),
+            hint: None,
+            advice: None,
+            retry_after: None,
+        }
     }
 
     /// Something of ours is broken.
@@ -45,7 +55,7 @@ impl ApiError {
     /// The framework refused it, for a reason that only the status tells.
     pub fn refused(status: StatusCode) -> ApiError {
         let message = status.canonical_reason().unwrap_or(REFUSED).to_owned();
-        ApiError { status, code: REFUSED, message, hint: None, advice: None }
+        ApiError { status, code: REFUSED, message, hint: None, advice: None, retry_after: None }
     }
 
     /// Adds what to do next, in words that hold for callers of the interface alone.
@@ -56,6 +66,11 @@ impl ApiError {
     /// Adds what to do next, in words for callers of the interface and as data for those who word it themselves.
     pub fn advise(self, advice: Hint) -> ApiError {
         ApiError { hint: Some(hint_text(&advice)), advice: Some(advice), ..self }
+    }
+
+    /// Adds how long the caller had better wait before the next try.
+    pub fn retry_after(self, time: Duration) -> ApiError {
+        ApiError { retry_after: Some(time), ..self }
     }
 
     /// Returns the status of the response.
@@ -78,12 +93,16 @@ impl From<ServiceError> for ApiError {
 
 impl IntoResponse for ApiError {
     fn into_response(self) -> Response {
-        let ApiError { status, code, message, hint, advice } = self;
+        let ApiError { status, code, message, hint, advice, retry_after } = self;
         let hint = hint.as_deref().map(Cow::from);
         let error = ErrorDetail { code: code.into(), message: message.as_str().into(), hint, advice };
         // Words and a choice among kinds always become JSON.
         let written = serde_json::to_vec(&ErrorBody { error }).unwrap_or_default();
         let mut response = body::json(status, written);
+        if let Some(time) = retry_after {
+            // Whole seconds, and none too few.
+            response.headers_mut().insert(RETRY_AFTER, (time.as_secs() + 1).into());
+        }
         response.extensions_mut().insert(Noted { code, message });
         response
     }

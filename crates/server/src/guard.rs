@@ -1,6 +1,6 @@
 //! The guard of the door from elsewhere: before anything is done for a request that came over TCP, its host, its origin and
-//! its access token are looked at. Whoever is refused is logged, without what was shown, and nothing is done. A wait may be
-//! answered by whoever has a resume token for it, and nothing else.
+//! its access token are looked at. Whoever is refused is logged, without what was shown, and nothing is done. A wait may be seen and
+//! answered by whoever has a resume token for it, and nothing else; too many wrong ones from one network are not looked at any more.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -18,14 +18,17 @@ use rekindle_domain::access::{PresentedToken, Scope};
 use rekindle_domain::id::AccessId;
 use rekindle_service::access::Access;
 use rekindle_service::daemon::{Daemon, TokenUse};
+use rekindle_service::hurried;
 use rekindle_wire::code::Code;
 use rekindle_wire::hint::Hint;
 use serde::Deserialize;
 use tokio::sync::Semaphore;
 
+use crate::answer_page::ANSWER_PAGE;
 use crate::caller::Caller;
 use crate::error::ApiError;
 use crate::extract::BODY_TIME;
+use crate::failure_limit::{FailureLimit, Network};
 use crate::hosts::Ours;
 use crate::rate_limit::RateLimit;
 use crate::respond;
@@ -45,6 +48,9 @@ const MOST_UNKNOWN: usize = 64 << 10;
 /// Resume tokens of strangers that are looked at at the same time: others wait, so that guessing keeps nobody else waiting.
 const AT_ONCE: usize = 2;
 
+/// The time in which wrong resume tokens of a network are counted.
+const FAILURE_WINDOW: Duration = Duration::from_secs(60);
+
 /// What the guard knows.
 #[derive(Clone)]
 pub(crate) struct Guard {
@@ -54,6 +60,8 @@ pub(crate) struct Guard {
     tls: bool,
     logged: Arc<RateLimit>,
     unknown: Arc<Semaphore>,
+    failures: Arc<FailureLimit>,
+    suspects: Arc<Semaphore>,
 }
 
 /// The other end of a connection.
@@ -70,8 +78,16 @@ pub(crate) struct Peer {
 impl Guard {
     /// Makes one that lets in whom the list has.
     pub(crate) fn new(daemon: Arc<Daemon>, names: &[String], tls: bool) -> Guard {
-        let (access, logged) = (Arc::clone(daemon.access()), Arc::new(RateLimit::new(LOGGED)));
-        Guard { daemon, access, names: names.into(), tls, logged, unknown: Arc::new(Semaphore::new(AT_ONCE)) }
+        Guard {
+            access: Arc::clone(daemon.access()),
+            daemon,
+            names: names.into(),
+            tls,
+            logged: Arc::new(RateLimit::new(LOGGED)),
+            unknown: Arc::new(Semaphore::new(AT_ONCE)),
+            failures: Arc::new(FailureLimit::new(hurried("FAILURE_WINDOW", FAILURE_WINDOW))),
+            suspects: Arc::new(Semaphore::new(1)),
+        }
     }
 
     /// Lets in whom the list has, or whoever brings a resume token; returns the request with the access token that let it in.
@@ -82,14 +98,13 @@ impl Guard {
     ) -> Result<(Request, Option<AccessId>), ApiError> {
         let ours = Ours { local: peer.local, names: &self.names, tls: self.tls };
         ours.check(request.uri(), request.headers())?;
-        // It says that we are there, which whoever asks knows by now.
-        if request.uri().path() == HEALTH {
+        if is_open_to_all(request.method(), request.uri().path()) {
             return Ok((request, None));
         }
         if !request.headers().contains_key(AUTHORIZATION)
             && let Some(way) = by_token(request.method(), request.uri().path())
         {
-            return Ok((self.admit_by_token(request, way).await?, None));
+            return Ok((self.admit_by_token(peer, request, way).await?, None));
         }
         let (shown, needs) = (bearer(request.headers())?, needed(request.method(), request.uri().path()));
         let access = Arc::clone(&self.access);
@@ -100,7 +115,12 @@ impl Guard {
     }
 
     /// Lets in whoever brings a resume token for just this. What else the request says is looked at by nobody before.
-    async fn admit_by_token(&self, request: Request, way: TokenUse) -> Result<Request, ApiError> {
+    async fn admit_by_token(
+        &self,
+        peer: &Peer,
+        request: Request,
+        way: TokenUse,
+    ) -> Result<Request, ApiError> {
         #[derive(Deserialize)]
         struct WithToken {
             token: Option<String>,
@@ -114,9 +134,20 @@ impl Guard {
         })?;
         let shown: Option<WithToken> = serde_json::from_slice(&body).ok();
         let token = shown.and_then(|shown| shown.token).ok_or_else(missing)?;
-        let _turn = self.unknown.acquire().await.map_err(|_| ApiError::internal("nobody is let in"))?;
+        let network = Network::of(peer.remote.ip());
+        // Many share an address behind a proxy: one that has failed too often still gets one look at a time, so that guessing keeps
+        // nobody out for good, and nobody of another address waiting.
+        let _turn = match self.failures.refused_for(network) {
+            None => self.unknown.acquire().await.map_err(|_| ApiError::internal("nobody is let in"))?,
+            Some(time) => self.suspects.try_acquire().map_err(|_| too_many_failures(time))?,
+        };
         let daemon = Arc::clone(&self.daemon);
-        let id = respond::blocking(move || Ok(daemon.let_in_by_token(&token, way)?)).await?;
+        let let_in = respond::blocking(move || Ok(daemon.let_in_by_token(&token, way)?)).await;
+        let id = let_in.map_err(|error| {
+            let is_guess = error.code() == Code::TokenUnknown.as_str();
+            let refused = if is_guess { self.failures.count(network) } else { None };
+            refused.map_or(error, too_many_failures)
+        })?;
         head.extensions.insert(Caller::known_as(&id.to_string()));
         Ok(Request::from_parts(head, Body::from(body)))
     }
@@ -150,13 +181,20 @@ pub(crate) async fn guard(State(guard): State<Guard>, request: Request, next: Ne
     }
 }
 
+/// Tells whether a request needs no token at all: whether anyone listens, which whoever asks knows by now, and the page for
+/// people, which is the same for everybody.
+pub(crate) fn is_open_to_all(method: &Method, path: &str) -> bool {
+    path == HEALTH || path == ANSWER_PAGE && matches!(*method, Method::GET | Method::HEAD)
+}
+
 /// Returns what a request is about that needs no access token if it brings a resume token.
 fn by_token(method: &Method, path: &str) -> Option<TokenUse> {
     if *method != Method::POST {
         return None;
     }
     let id = |before: &str, behind: &str| path.strip_prefix(before)?.strip_suffix(behind);
-    let wait = id("/api/waits/", "/answer").and_then(|id| id.parse().ok()).map(TokenUse::Wait);
+    let wait = id("/api/waits/", "/answer").or_else(|| id("/api/waits/", "/view"));
+    let wait = wait.and_then(|id| id.parse().ok()).map(TokenUse::Wait);
     wait.or_else(|| id("/api/sessions/", "/resume")?.parse().ok().map(TokenUse::Session))
 }
 
@@ -167,12 +205,20 @@ fn missing() -> ApiError {
     )
 }
 
-/// Returns what a token must be allowed for a request. Whoever may answer a wait may also make a token that does.
+/// Says that too many wrong tokens came from where a request comes from.
+fn too_many_failures(time: Duration) -> ApiError {
+    ApiError::new(Code::TooManyFailures, "too many wrong tokens came from this address")
+        .hint("try again later; the header Retry-After says when")
+        .retry_after(time)
+}
+
+/// Returns what a token must be allowed for a request. Whoever may answer a wait may also make a token or a link that does.
 pub(crate) fn needed(method: &Method, path: &str) -> Scope {
     if matches!(*method, Method::GET | Method::HEAD) {
         return Scope::Read;
     }
-    let answers = path.starts_with("/api/waits/") && (path.ends_with("/answer") || path.ends_with("/token"));
+    let ways = ["/answer", "/token", "/links", "/view"];
+    let answers = path.starts_with("/api/waits/") && ways.iter().any(|way| path.ends_with(way));
     if *method == Method::POST && answers { Scope::Answer } else { Scope::Admin }
 }
 
@@ -232,6 +278,8 @@ mod tests {
             (Method::GET, "/metrics", Scope::Read),
             (Method::POST, "/api/waits/wait_1/answer", Scope::Answer),
             (Method::POST, "/api/waits/wait_1/token", Scope::Answer),
+            (Method::POST, "/api/waits/wait_1/links", Scope::Answer),
+            (Method::POST, "/api/waits/wait_1/view", Scope::Answer),
             (Method::DELETE, "/api/waits/wait_1/token", Scope::Admin),
             (Method::POST, "/api/sessions/answer", Scope::Admin),
             (Method::POST, "/api/sessions/sess_1/resume", Scope::Admin),
@@ -244,12 +292,32 @@ mod tests {
     }
 
     #[test]
-    fn a_resume_token_opens_two_ways_and_no_other() {
+    fn health_and_the_page_need_no_token_and_nothing_else_does() {
+        for (method, path, open) in [
+            (Method::GET, "/healthz", true),
+            (Method::GET, "/answer", true),
+            (Method::HEAD, "/answer", true),
+            (Method::POST, "/answer", false),
+            (Method::GET, "/answer/", false),
+            (Method::GET, "/", false),
+            (Method::GET, "/readyz", false),
+            (Method::GET, "/api/waits/wait_1/answer", false),
+            (Method::POST, "/api/waits/wait_1/view", false),
+        ] {
+            assert_eq!(is_open_to_all(&method, path), open, "{method} {path}");
+        }
+    }
+
+    #[test]
+    fn a_resume_token_opens_three_ways_and_no_other() {
         let wait = TokenUse::Wait("wait_1".parse().expect("an id"));
         let session = TokenUse::Session("sess_1".parse().expect("an id"));
         for (method, path, way) in [
             (Method::POST, "/api/waits/wait_1/answer", Some(wait)),
+            (Method::POST, "/api/waits/wait_1/view", Some(wait)),
             (Method::POST, "/api/sessions/sess_1/resume", Some(session)),
+            (Method::GET, "/api/waits/wait_1/view", None),
+            (Method::POST, "/api/waits/wait_1/links", None),
             (Method::GET, "/api/waits/wait_1/answer", None),
             (Method::POST, "/api/waits/wait_1/token", None),
             (Method::POST, "/api/waits/wait_1/x/answer", None),

@@ -1,12 +1,14 @@
 //! Speaking to programs: the daemon's services as HTTP/JSON and server-sent events, on a unix socket and on TCP. Requests are
 //! translated, answers are written down; nothing is decided and nothing is kept here.
 
+mod answer_page;
 mod app;
 mod body;
 mod caller;
 mod connections;
 pub mod error;
 mod extract;
+mod failure_limit;
 mod guard;
 mod hint_text;
 mod hosts;

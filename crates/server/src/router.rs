@@ -7,12 +7,14 @@ use axum::{Router, middleware};
 use rekindle_service::daemon::Daemon;
 use rekindle_wire::code::Code;
 
+use crate::answer_page::{self, ANSWER_PAGE};
 use crate::app::App;
 use crate::error::ApiError;
 use crate::guard::HEALTH;
 use crate::middleware::observe_request;
 use crate::openapi::{
-    self, Api, describe, describe_diff, describe_forks, describe_snapshots, describe_tasks,
+    self, Api, describe, describe_answer_links, describe_diff, describe_forks, describe_snapshots,
+    describe_tasks,
 };
 use crate::routes::{daemon, diff, forks, sessions, snapshots, tasks, waits};
 use crate::sse::{all_sessions, session, task};
@@ -79,7 +81,15 @@ pub(crate) fn api() -> Api {
         .route(Method::GET, "/api/waits", waits::list, describe::list_waits())
         .route(Method::GET, "/api/waits/{id}", waits::show, describe::get_wait())
         .route(Method::POST, "/api/waits/{id}/token", waits::mint, describe::create_wait_token())
+        .route(
+            Method::POST,
+            "/api/waits/{id}/links",
+            waits::links,
+            describe_answer_links::create_answer_links(),
+        )
+        .route(Method::POST, "/api/waits/{id}/view", waits::view, describe_answer_links::view_token())
         .route(Method::POST, "/api/waits/{id}/answer", waits::answer, describe::answer_wait())
+        .route(Method::GET, ANSWER_PAGE, answer_page::show, describe_answer_links::get_answer_page())
 }
 
 /// Puts all paths together.

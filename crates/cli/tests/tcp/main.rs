@@ -1,6 +1,7 @@
 //! The daemon over TCP, as programs and commands elsewhere have it: who is let in, what is refused and logged, and that
 //! nobody from elsewhere keeps others out.
 
+mod answer_links;
 mod client;
 mod commands;
 #[path = "../daemon/lab.rs"]

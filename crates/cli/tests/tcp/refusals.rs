@@ -156,7 +156,9 @@ fn without_a_token_it_is_only_heard_that_it_listens() {
         healthy(&format!("Host: localhost:{port}\r\nOrigin: https://evil.example\r\n")).code(),
         (403, "origin_not_allowed")
     );
-    for path in ["/", "/nowhere", "/readyz", "/metrics", "/healthz/x"] {
+    for path in
+        ["/", "/nowhere", "/readyz", "/metrics", "/healthz/x", "/answer/", "/answer/x", "/favicon.ico"]
+    {
         assert_eq!(ask(port, "GET", path, None, &Value::Null).code(), (401, "token_missing"), "{path}");
     }
     let preflight = format!("Host: localhost:{port}\r\nAccess-Control-Request-Method: POST\r\n");

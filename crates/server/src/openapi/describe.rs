@@ -500,7 +500,7 @@ pub(crate) fn answer_wait() -> Operation {
 }
 
 /// Why an answer is not taken.
-const ANSWERING: [Code; 15] = [
+const ANSWERING: [Code; 16] = [
     Code::AgentUnreachable,
     Code::AnswerUnfit,
     Code::BudgetExceeded,
@@ -514,6 +514,7 @@ const ANSWERING: [Code; 15] = [
     Code::TokenRevoked,
     Code::TokenScope,
     Code::TokenUnknown,
+    Code::TooManyFailures,
     Code::WaitClosed,
     Code::WaitUnknown,
 ];

@@ -2,6 +2,7 @@
 //! which the document is made: there is no path without one.
 
 pub(crate) mod describe;
+pub(crate) mod describe_answer_links;
 pub(crate) mod describe_diff;
 pub(crate) mod describe_forks;
 pub(crate) mod describe_snapshots;
@@ -26,7 +27,7 @@ use self::operation::Operation;
 use self::schemas::Schemas;
 use crate::app::App;
 use crate::extract::{MAX_BODY, no_query};
-use crate::guard::{HEALTH, needed};
+use crate::guard::{is_open_to_all, needed};
 use crate::respond::{self, Answer};
 use crate::router::api;
 
@@ -38,7 +39,7 @@ pub(crate) struct Api {
 }
 
 impl Api {
-    /// Answers requests to a path. The guard says who may ask on TCP; only the look whether anyone listens is open to all.
+    /// Answers requests to a path. The guard says who may ask on TCP; the look whether anyone listens and the page for people are open to all.
     pub(crate) fn route<T: 'static>(
         mut self,
         method: Method,
@@ -50,7 +51,8 @@ impl Api {
         let filter = MethodFilter::try_from(method.clone()).expect("the router knows the method");
         self.router = self.router.route(path, on(filter, Asked { by, refuses }));
         let operation = if refuses { operation.refuses([Code::InvalidQuery]) } else { operation };
-        let operation = if path == HEALTH { operation } else { operation.needs(needed(&method, path)) };
+        let needs_token = !is_open_to_all(&method, path);
+        let operation = if needs_token { operation.needs(needed(&method, path)) } else { operation };
         self.described.push((method, path, operation));
         self
     }

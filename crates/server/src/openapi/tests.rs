@@ -108,7 +108,7 @@ fn the_document_asks_for_the_scope_that_the_guard_asks_for() {
         let path = path.replace("{id}", "x").replace("{name}", "1-1");
         // The guard does not even look at tokens there.
         let Some(scope) = operation.scope else {
-            assert_eq!(path, "/healthz");
+            assert!(matches!(path.as_str(), "/healthz" | "/answer"), "{path}");
             continue;
         };
         assert_eq!(scope, crate::guard::needed(method, &path), "{method} {path}");

@@ -37,6 +37,20 @@ pub(crate) async fn mint(app: App, by: Caller, Wait(id): Wait, Raw(body): Raw) -
     .await
 }
 
+/// `POST /api/waits/{id}/links`: links that answer the wait, shown once.
+pub(crate) async fn links(app: App, by: Caller, Wait(id): Wait, Raw(body): Raw) -> Answer {
+    app.ask(move |daemon| {
+        let Nothing {} = json_if_any(&body)?;
+        respond::json(StatusCode::OK, &daemon.mint_answer_links(id, by.name())?)
+    })
+    .await
+}
+
+/// `POST /api/waits/{id}/view`: what a resume token is for.
+pub(crate) async fn view(app: App, Wait(id): Wait, Raw(body): Raw) -> Answer {
+    app.ask(move |daemon| respond::json(StatusCode::OK, &daemon.token_view(id, &json(&body)?)?)).await
+}
+
 /// `POST /api/waits/{id}/answer`: the answer to a wait.
 pub(crate) async fn answer(app: App, by: Caller, Wait(id): Wait, Raw(body): Raw) -> Answer {
     app.ask(move |daemon| respond::json(StatusCode::ACCEPTED, &daemon.answer(id, json(&body)?, by.name())?))
