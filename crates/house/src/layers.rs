@@ -31,7 +31,21 @@ const LAYERS: &[(&str, &[&str])] = &[
     // It asks daemons as any program does, and judges them by what is on disk: it never calls into one.
     ("trial", &["client", "domain", "holder", "lab", "seeded", "store", "terminal", "wire"]),
     ("testkit", &["domain", "seeded", "store"]),
-    ("bench", &["domain", "holder", "lab", "notify", "seeded", "service", "store", "taskdb", "testkit", "workspace"]),
+    (
+        "bench",
+        &[
+            "domain",
+            "holder",
+            "lab",
+            "notify",
+            "seeded",
+            "service",
+            "store",
+            "taskdb",
+            "testkit",
+            "workspace",
+        ],
+    ),
     ("house", &[]),
     (
         "cli",
