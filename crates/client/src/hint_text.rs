@@ -29,6 +29,12 @@ pub(crate) fn hint_text(hint: &Hint) -> Option<&'static str> {
         Hint::CarryFromHead => {
             "--dirty ignore leaves them there; without --base and BRANCH they can be copied"
         }
+        Hint::ResolveInWorktree => {
+            "have the agent resolve them: rekindle send SESSION \"merge the other branch and resolve the conflicts\"; then merge again"
+        }
+        Hint::MergeOrForce => {
+            "rekindle task merge brings it back; rekindle task rm --force keeps what is nowhere else in a git bundle for 30 days"
+        }
         Hint::LeaveFiles => "name another place, or leave the files as they are",
         Hint::EmptyQueue => "rekindle cancel empties the queue",
         Hint::SendMessage => "rekindle send gives the session a new message",

@@ -54,6 +54,9 @@ const LEAVING: Duration = Duration::from_secs(5);
 /// The daemon is there and does not answer.
 pub const SILENT: &str = "daemon_silent";
 
+/// How long whoever asks for work on the files of a repository waits for it.
+const PATIENCE: Duration = Duration::from_secs(10 * 60);
+
 /// How long a daemon may take to look through its home: what a disk of some terabytes takes.
 const COLLECTED: Duration = Duration::from_secs(60 * 60);
 
@@ -171,6 +174,12 @@ impl Client {
         self.ask(&Ask { method: "POST", path: path.to_owned(), body, ..Ask::default() })
     }
 
+    /// Asks for something that may take minutes.
+    pub fn post_patiently(&self, path: &str, body: &impl Serialize) -> Result<Bytes, Failure> {
+        let (body, within) = (Some(write(body)?), Some(PATIENCE));
+        self.ask(&Ask { method: "POST", path: path.to_owned(), body, within, ..Ask::default() })
+    }
+
     /// Has the daemon remove what nobody needs any more: it reads all logs for that, and may take long.
     pub fn collect(&self, asked: &Collect) -> Result<Collected, Failure> {
         let (path, body) = ("/api/gc".to_owned(), Some(write(asked)?));
@@ -216,6 +225,12 @@ impl Client {
     /// Removes something.
     pub fn delete(&self, path: &str) -> Result<Bytes, Failure> {
         self.ask(&Ask { method: "DELETE", path: path.to_owned(), ..Ask::default() })
+    }
+
+    /// Removes something that it may take minutes to remove.
+    pub fn delete_patiently(&self, path: &str) -> Result<Bytes, Failure> {
+        let within = Some(PATIENCE);
+        self.ask(&Ask { method: "DELETE", path: path.to_owned(), within, ..Ask::default() })
     }
 
     fn ask(&self, ask: &Ask<'_>) -> Result<Bytes, Failure> {

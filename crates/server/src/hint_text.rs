@@ -34,6 +34,16 @@ pub(crate) fn hint_text(hint: &Hint) -> String {
         }
         Hint::NameOtherBranch => "name another \"branch\", or none",
         Hint::CarryFromHead => "ask with \"dirty\": \"ignore\", or without \"base\" and \"branch\"",
+        Hint::ResolveInWorktree => {
+            "have them resolved in the worktree, where POST /api/sessions/{id}/messages asks the agent for it, then merge again"
+        }
+        Hint::CommitThere => "commit it there, or put it aside with git stash",
+        Hint::SwitchToBranch => "git switch BRANCH there, then merge again",
+        Hint::FinishThere => "finish it there, or give it up: git status says how",
+        Hint::MergeOrForce => {
+            "POST /api/sessions/{id}/worktree/merge first; with force=1 what is nowhere else is kept in a git bundle for 30 days"
+        }
+        Hint::PushInside => "commit and push inside it, or move it elsewhere",
         Hint::LeaveFiles => "name another place, or ask without files",
         Hint::EmptyQueue => "POST /api/sessions/{id}/cancel empties the queue",
         Hint::RaiseBudget => "[budgets] in the daemon's config.toml says how much may be used",

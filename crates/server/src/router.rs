@@ -14,14 +14,17 @@ use crate::guard::HEALTH;
 use crate::middleware::observe_request;
 use crate::openapi::{
     self, Api, describe, describe_answer_links, describe_diff, describe_forks, describe_snapshots,
-    describe_tasks,
+    describe_tasks, describe_worktree,
 };
-use crate::routes::{daemon, diff, forks, sessions, snapshots, tasks, waits};
+use crate::routes::{daemon, diff, forks, sessions, snapshots, tasks, waits, worktree};
 use crate::sse::{all_sessions, session, task};
 
 const SNAPSHOTS: &str = "/api/sessions/{id}/snapshots";
 const SNAPSHOT: &str = "/api/sessions/{id}/snapshots/{name}";
 const SNAPSHOT_RESTORE: &str = "/api/sessions/{id}/snapshots/{name}/restore";
+const WORKTREE: &str = "/api/sessions/{id}/worktree";
+const WORKTREE_DIFF: &str = "/api/sessions/{id}/worktree/diff";
+const WORKTREE_MERGE: &str = "/api/sessions/{id}/worktree/merge";
 const RESTORE_FILES: &str = "/api/sessions/{id}/restore-files";
 
 /// Says which path is answered by whom, and what each is about.
@@ -56,6 +59,9 @@ pub(crate) fn api() -> Api {
         .route(Method::GET, "/api/sessions/{id}/log", sessions::log, describe::get_session_log())
         .route(Method::GET, "/api/sessions/{id}/status", sessions::status, describe::get_session_status())
         .route(Method::GET, "/api/sessions/{id}/diff", diff::show, describe_diff::get_session_diff())
+        .route(Method::GET, WORKTREE_DIFF, worktree::diff, describe_worktree::get_worktree_diff())
+        .route(Method::POST, WORKTREE_MERGE, worktree::merge, describe_worktree::merge_worktree())
+        .route(Method::DELETE, WORKTREE, worktree::remove, describe_worktree::remove_worktree())
         .route(Method::GET, "/api/sessions/{id}/events", session::follow, describe::follow_session())
         .route(Method::GET, SNAPSHOTS, snapshots::list, describe_snapshots::list_snapshots())
         .route(Method::POST, SNAPSHOTS, snapshots::take, describe_snapshots::take_snapshot())

@@ -345,6 +345,31 @@ impl Layout {
         self.restored().join(format!("{}.json", path_key(root)))
     }
 
+    /// Returns the directory in which a session's worktree is merged, or compared: there for as long as that takes.
+    pub fn worktree_scratch(&self, id: SessionId) -> PathBuf {
+        self.worktree_scratches().join(id.as_str())
+    }
+
+    /// Returns where those directories are.
+    pub fn worktree_scratches(&self) -> PathBuf {
+        self.workspaces().join("merging")
+    }
+
+    /// Returns where worktrees leave what is kept of them when they, or their sessions, are removed.
+    pub fn removed_worktrees(&self) -> PathBuf {
+        self.home.join("removed-worktrees")
+    }
+
+    /// Returns the bundle with what a removed worktree had that was nowhere else.
+    pub fn worktree_bundle(&self, id: SessionId) -> PathBuf {
+        self.removed_worktrees().join(format!("{id}.bundle"))
+    }
+
+    /// Returns the note of a worktree whose session was removed.
+    pub fn worktree_note(&self, id: SessionId) -> PathBuf {
+        self.removed_worktrees().join(format!("{id}.json"))
+    }
+
     /// Stat caches, one for each directory that was captured.
     pub fn stat_caches(&self) -> PathBuf {
         self.workspaces().join("stat")

@@ -95,6 +95,8 @@ codes! {
     KeyConflict = "key_conflict", 409: "the session with this key works elsewhere, or with another agent";
     KeyReused = "key_reused", 409: "the Idempotency-Key was used for another request";
     LinksUnavailable = "links_unavailable", 409: "the daemon has no base_url that answer links could begin with";
+    MergeConflict = "merge_conflict", 409: "the worktree and its directory changed the same lines; neither was touched";
+    MergeImpossible = "merge_impossible", 409: "the worktree cannot be merged as things are; the message says why";
     Moved = "moved", 409: "something happened in the session meanwhile";
     NotARepository = "not_a_repository", 409: "the directory is in no git repository with a commit, or was not";
     NotDamaged = "not_damaged", 409: "the session's log is whole";
@@ -119,6 +121,8 @@ codes! {
     TokenConsumed = "token_consumed", 409: "the wait was answered otherwise";
     WaitClosed = "wait_closed", 409: "the wait is not open any more";
     WorktreeImpossible = "worktree_impossible", 409: "no worktree of git can be made for the directory as it is";
+    WorktreeMissing = "worktree_missing", 409: "the session has no worktree of its own, or not any more";
+    WorktreeUnsaved = "worktree_unsaved", 409: "the worktree has work that is nowhere else";
     SnapExpired = "snap_expired", 410: "the files of the checkpoint are not kept any more";
     TokenExpired = "token_expired", 410: "the token, or its wait, has expired";
     TokenRevoked = "token_revoked", 410: "the token was revoked";

@@ -57,6 +57,18 @@ pub enum Hint {
     NameOtherBranch,
     /// Carry what is not committed to where it belongs.
     CarryFromHead,
+    /// Bring both branches together in the worktree, then merge again.
+    ResolveInWorktree,
+    /// Commit what is not committed, or put it aside.
+    CommitThere,
+    /// Switch to a branch there.
+    SwitchToBranch,
+    /// Finish what was begun there, or give it up.
+    FinishThere,
+    /// Merge it first, or force the removal, which keeps what is nowhere else.
+    MergeOrForce,
+    /// Commit and push inside that repository, or move it elsewhere.
+    PushInside,
     /// Name another place, or leave the files as they are.
     LeaveFiles,
     /// Cancel, which empties the queue.

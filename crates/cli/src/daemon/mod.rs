@@ -75,6 +75,7 @@ pub(crate) fn run(
     let persistence = config.as_ref().map(|config| config.persistence.policy()).unwrap_or_default();
     let waits = config.as_ref().map(|config| config.waits.settings()).unwrap_or_default();
     let worktrees = config.as_ref().map(|config| config.worktree.clone()).unwrap_or_default();
+    let worktree_preparation = worktrees.preparation();
     let worktrees = worktrees.directory(&context.home);
     let env_files = config.as_ref().map(Config::env_files).unwrap_or_default();
     let tasks = config.as_ref().map(|config| config.tasks.settings(&config.budgets)).unwrap_or_default();
@@ -106,6 +107,7 @@ pub(crate) fn run(
         collection,
         tasks,
         worktrees,
+        worktree_preparation,
         waits,
         base_url,
     };

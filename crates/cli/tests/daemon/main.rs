@@ -77,4 +77,5 @@ mod upkeep;
 mod usage;
 mod vanished;
 mod waits;
+mod worktree_merges;
 mod worktrees;

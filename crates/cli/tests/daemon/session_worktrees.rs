@@ -9,28 +9,28 @@ use crate::lab::{Lab, wait_for};
 use crate::worktrees::{git, repository};
 
 /// Returns a lab whose sessions work in a repository with one commit, and whose worktrees are made beside it.
-fn with_trees() -> Option<Lab> {
+pub(crate) fn with_trees() -> Option<Lab> {
     let lab = repository()?;
     lab.configure(&format!("[worktree]\ndir = {:?}\n[tasks]\nlimit = 4\n", lab.path("trees")));
     Some(lab)
 }
 
 /// A session that wants a worktree.
-fn wanting(lab: &Lab, prompt: &str, worktree: Value) -> Value {
+pub(crate) fn wanting(lab: &Lab, prompt: &str, worktree: Value) -> Value {
     let mut new = lab.session(prompt);
     new["worktree"] = worktree;
     new
 }
 
 /// Waits until a session's worktree is there; returns its directory.
-fn made(lab: &Lab, id: &str) -> PathBuf {
+pub(crate) fn made(lab: &Lab, id: &str) -> PathBuf {
     let shown = wait_for("the worktree", || {
         Some(lab.show(id)).filter(|shown| shown["worktree"]["commit"].is_string())
     });
     PathBuf::from(shown["worktree"]["directory"].as_str().expect("a path"))
 }
 
-fn worktrees(lab: &Lab) -> usize {
+pub(crate) fn worktrees(lab: &Lab) -> usize {
     let listed = git(&lab.path("work"), &["worktree", "list", "--porcelain"]).expect("a list");
     listed.matches("worktree ").count() - 1
 }
@@ -106,7 +106,7 @@ fn dying_while_a_worktree_is_made_leaves_it_to_the_next_daemon() {
         "worktree.before",
         "worktree.after_add",
         "worktree.before_lock",
-        "worktree.between_locks",
+        "worktree.after_setup",
         "worktree.after",
         "worktree.after_record",
     ] {

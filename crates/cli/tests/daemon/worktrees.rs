@@ -21,7 +21,7 @@ pub(crate) fn git(directory: &Path, arguments: &[&str]) -> Option<String> {
 pub(crate) fn repository() -> Option<Lab> {
     let lab = Lab::without_daemon();
     let work = lab.path("work");
-    if git(&work, &["init", "-q"]).is_none() {
+    if git(&work, &["init", "-q", "-b", "main"]).is_none() {
         eprintln!("no git here: not tested");
         return None;
     }

@@ -49,7 +49,10 @@ pub use upkeep::{
     LogRepaired, RestoredCounts, SessionRestored, SnapshotCreated, SnapshotFailed, SnapshotReason,
     SnapshotRestored, StatusDerived,
 };
-pub use worktree::{DirtyPolicy, GitWorktree, SessionWorktree, SessionWorktreeAdded};
+pub use worktree::{
+    DirtyPolicy, GitWorktree, MergeMethod, SessionWorktree, SessionWorktreeAdded, SessionWorktreeMerged,
+    SessionWorktreeRemoved, WorktreeSetup,
+};
 
 /// Declares the table of kinds: variant, payload, name on disk, whether the fold looks at it, and what it must survive.
 macro_rules! kinds {
@@ -199,6 +202,8 @@ kinds! {
     SessionFilesRestoring(SessionFilesRestoring<'a>) = "session.files_restoring", State, Disk;
     SessionFilesRestored(SessionFilesRestored<'a>) = "session.files_restored", State, Disk;
     SessionWorktreeAdded(SessionWorktreeAdded<'a>) = "session.worktree_added", State, Disk;
+    SessionWorktreeMerged(SessionWorktreeMerged<'a>) = "session.worktree_merged", State, Disk;
+    SessionWorktreeRemoved(SessionWorktreeRemoved<'a>) = "session.worktree_removed", State, Disk;
     MessageUser(MessageUser<'a>) = "message.user", State, Disk;
     MessageAgent(MessageAgent<'a>) = "message.agent", Position, Process;
     MessageThought(MessageThought<'a>) = "message.thought", Position, Process;

@@ -4,7 +4,7 @@ use super::*;
 
 /// The kinds of the on-disk format, in its order.
 const NAMES: &str = "session.created session.updated session.closed session.deleted session.files_restoring session.files_restored \
-    session.worktree_added \
+    session.worktree_added session.worktree_merged session.worktree_removed \
     message.user message.agent message.thought tool.call tool.update plan.updated usage.updated mode.updated agent.notice input.queued \
     agent.launching agent.started agent.ready agent.exited run.started run.cancel_requested run.waiting \
     run.resumed run.adopted run.completed run.failed run.cancelled run.interrupted run.checkpoint run.drift run.budget \

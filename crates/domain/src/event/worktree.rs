@@ -19,6 +19,25 @@ string_enums! {
         /// They are copied, tracked files and new ones, but for those that git ignores.
         Carry = "carry",
     }
+
+    /// How the work of a worktree comes into the directory that it was made for.
+    #[derive(Default, JsonSchema)]
+    pub enum MergeMethod {
+        /// As a merge of two branches; where only one has gone on, without a commit of its own.
+        #[default]
+        Merge = "merge",
+        /// Its commits one after the other, behind those of the directory.
+        Rebase = "rebase",
+        /// As one commit.
+        Squash = "squash",
+    }
+}
+
+impl MergeMethod {
+    /// Tells whether it is the one that nobody has to name.
+    pub fn is_default(&self) -> bool {
+        *self == MergeMethod::default()
+    }
 }
 
 impl DirtyPolicy {
@@ -67,4 +86,56 @@ pub struct SessionWorktreeAdded<'a> {
     /// How many changes that are not committed were copied.
     #[serde(default)]
     pub carried: u64,
+    /// How many files were copied that git ignores.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub copied: u64,
+    /// The command that prepared it, if one did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub setup: Option<WorktreeSetup>,
+}
+
+fn is_zero(count: &u64) -> bool {
+    *count == 0
+}
+
+/// A command that prepared a worktree.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WorktreeSetup {
+    /// The command.
+    pub command: Vec<String>,
+    /// How long it took, in milliseconds.
+    pub millis: u64,
+    /// The end of what it said.
+    pub output: String,
+}
+
+/// The work of a session's worktree is in the directory that it was made for.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SessionWorktreeMerged<'a> {
+    /// The branch of that directory.
+    #[serde(borrow)]
+    pub into: Cow<'a, str>,
+    /// The commit that the branch stands at now.
+    #[serde(borrow)]
+    pub commit: Cow<'a, str>,
+    /// How many commits the branch gained.
+    #[serde(default)]
+    pub commits: u64,
+    /// How it was merged.
+    #[serde(default, skip_serializing_if = "MergeMethod::is_default")]
+    pub method: MergeMethod,
+    /// Who asked for it.
+    #[serde(borrow)]
+    pub by: Cow<'a, str>,
+}
+
+/// A session's worktree was removed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SessionWorktreeRemoved<'a> {
+    /// The file that has what was nowhere else, if there was anything.
+    #[serde(default, borrow, skip_serializing_if = "Option::is_none")]
+    pub bundle: Option<Cow<'a, str>>,
+    /// Who asked for it.
+    #[serde(borrow)]
+    pub by: Cow<'a, str>,
 }

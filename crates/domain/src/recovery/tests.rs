@@ -73,13 +73,14 @@ fn a_run_that_reached_nobody_goes_on_as_the_same_run() {
 #[test]
 fn a_worktree_is_made_before_anything_is_launched_in_it() {
     let mut state = state(&[STARTED]);
-    state.worktree = Some(Box::new(Worktree { wanted: worktree(), commit: None }));
+    state.worktree = Some(Box::new(Worktree::wanted(worktree())));
     let nowhere = Circumstances { has_directory: false, takes_checkpoints: true, ..nobody() };
     assert_eq!(next_step(&state, &nowhere), Step::AddWorktree);
     state.run.as_mut().expect("a run").cancel = Some(CancelReason::User);
     assert_eq!(next_step(&state, &nowhere), Step::Cancel);
     state.run.as_mut().expect("a run").cancel = None;
-    let added = Event::from(SessionWorktreeAdded { commit: "c0ffee".into(), carried: 0 });
+    let added =
+        Event::from(SessionWorktreeAdded { commit: "c0ffee".into(), carried: 0, copied: 0, setup: None });
     state.apply(state.last_seq + 1, state.created_at, &added).expect("made");
     assert_eq!(next_step(&state, &nobody()), Step::Launch);
     // One that somebody removed is not made again: what was in it would be missing.

@@ -77,6 +77,8 @@ impl SessionState {
             Event::SessionFilesRestoring(wanted) => self.begin_to_restore_files(seq, wanted)?,
             Event::SessionFilesRestored(restored) => self.note_restored_files(restored)?,
             Event::SessionWorktreeAdded(added) => self.note_worktree(added)?,
+            Event::SessionWorktreeMerged(merged) => self.note_merge(merged)?,
+            Event::SessionWorktreeRemoved(removed) => self.note_removal(removed)?,
             Event::SessionClosed(closed) => {
                 if self.closed {
                     return Err("the session is closed already".into());

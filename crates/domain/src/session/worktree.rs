@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::SessionState;
-use crate::event::{SessionWorktree, SessionWorktreeAdded};
+use crate::event::{SessionWorktree, SessionWorktreeAdded, SessionWorktreeMerged, SessionWorktreeRemoved};
 
 /// A session's own worktree.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -14,11 +14,17 @@ pub struct Worktree {
     /// The commit that its branch began at, or stood at, once it is there.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub commit: Option<String>,
+    /// The branch that has its work, if it was merged.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub merged_into: Option<String>,
+    /// It was removed.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub removed: bool,
 }
 
 impl Worktree {
-    pub(super) fn wanted(wanted: SessionWorktree) -> Worktree {
-        Worktree { wanted, commit: None }
+    pub(crate) fn wanted(wanted: SessionWorktree) -> Worktree {
+        Worktree { wanted, commit: None, merged_into: None, removed: false }
     }
 }
 
@@ -41,24 +47,54 @@ impl SessionState {
         worktree.commit = Some(added.commit.as_ref().into());
         Ok(())
     }
+
+    pub(super) fn note_merge(&mut self, merged: &SessionWorktreeMerged<'_>) -> Result<(), String> {
+        self.made_worktree()?.merged_into = Some(merged.into.as_ref().into());
+        Ok(())
+    }
+
+    pub(super) fn note_removal(&mut self, _: &SessionWorktreeRemoved<'_>) -> Result<(), String> {
+        self.made_worktree()?.removed = true;
+        Ok(())
+    }
+
+    fn made_worktree(&mut self) -> Result<&mut Worktree, String> {
+        let made = self.worktree.as_mut().filter(|worktree| worktree.commit.is_some() && !worktree.removed);
+        made.map(|worktree| &mut **worktree).ok_or_else(|| "the session has no worktree of its own".into())
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::event::MergeMethod;
     use crate::id::SessionId;
     use crate::session::tests::script::{at, draft, worktree};
 
     #[test]
     fn a_worktree_is_made_once_and_only_where_one_is_wanted() {
         let mut state = SessionState::empty(SessionId::from_ulid(1));
-        let added = SessionWorktreeAdded { commit: "c0ffee".into(), carried: 0 };
+        let added = SessionWorktreeAdded { commit: "c0ffee".into(), carried: 0, copied: 0, setup: None };
         assert!(state.note_worktree(&added).is_err());
         state.worktree = Some(Box::new(Worktree::wanted(worktree())));
         assert_eq!((state.missing_worktree(), state.origin()), (Some(&worktree()), "/repo"));
         assert_eq!(state.note_worktree(&added), Ok(()));
         assert_eq!((state.missing_worktree(), state.origin()), (None, "/repo"));
         assert!(state.note_worktree(&added).is_err(), "once");
+        let merged = SessionWorktreeMerged {
+            into: "main".into(),
+            commit: "c0ffee".into(),
+            commits: 1,
+            method: MergeMethod::Merge,
+            by: "anna".into(),
+        };
+        let removed = SessionWorktreeRemoved { bundle: None, by: "anna".into() };
+        for _ in 0..2 {
+            assert_eq!(state.note_merge(&merged), Ok(()), "as often as somebody likes");
+        }
+        assert_eq!(state.note_removal(&removed), Ok(()));
+        assert!(state.note_removal(&removed).is_err() && state.note_merge(&merged).is_err());
+        assert_eq!(state.missing_worktree(), None, "it is not made again");
     }
 
     #[test]

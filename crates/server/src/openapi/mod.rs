@@ -7,6 +7,7 @@ pub(crate) mod describe_diff;
 pub(crate) mod describe_forks;
 pub(crate) mod describe_snapshots;
 pub(crate) mod describe_tasks;
+pub(crate) mod describe_worktree;
 pub(crate) mod operation;
 mod schemas;
 

@@ -7,3 +7,4 @@ pub(crate) mod sessions;
 pub(crate) mod snapshots;
 pub(crate) mod tasks;
 pub(crate) mod waits;
+pub(crate) mod worktree;

@@ -55,6 +55,7 @@ fn daemon(directory: &Path, gate: &Gate) -> Arc<Daemon> {
         collection: None,
         tasks: TaskSettings::default(),
         worktrees: directory.join("worktrees"),
+        worktree_preparation: Default::default(),
         waits: WaitSettings::default(),
     };
     let disk: SharedDisk = Arc::new(Tapped(gate.clone()));

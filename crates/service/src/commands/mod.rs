@@ -10,6 +10,7 @@ pub(crate) mod restore_snapshot;
 pub(crate) mod resume_session;
 pub(crate) mod resume_tokens;
 pub(crate) mod rewind;
+pub(crate) mod session_worktree;
 pub(crate) mod sessions;
 pub(crate) mod snapshots;
 mod successor;

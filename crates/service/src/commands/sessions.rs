@@ -16,7 +16,7 @@ use super::cancel_run::cancel;
 use super::messages::{content, new_message};
 use super::update_session::no_settings;
 use super::working_directory::check_directory;
-use super::worktree_plan;
+use super::worktree_plan::WorktreePlanner;
 use crate::drive::environment;
 use crate::drive::live::{UnsentPrompt, keep_large};
 use crate::drive::provider::provider;
@@ -51,8 +51,11 @@ pub(crate) fn create(views: &Views, locks: &Locks, new: NewSession, key: Option<
     }
     let session = SessionId::mint(millis(workers.records.now()), random()?);
     if let Some(worktree) = &new.worktree {
-        let planned =
-            worktree_plan::plan(views, &new.working_dir, worktree, &created.title, session.as_str())?;
+        let planned = WorktreePlanner::new(views).plan(
+            &new.working_dir,
+            worktree,
+            (&created.title, session.as_str()),
+        )?;
         created.working_dir = planned.working_dir.into();
         created.worktree = Some(Box::new(planned.worktree));
     }

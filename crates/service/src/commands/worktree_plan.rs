@@ -1,10 +1,11 @@
 //! The worktree of a new session, or of a task: where it is made and on which branch. Whatever speaks against it is said before
 //! anything is recorded; it is made behind the record, by the session's worker, when that has something to do.
 
+use std::collections::{HashMap, HashSet};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
-use rekindle_domain::event::SessionWorktree;
+use rekindle_domain::event::{DirtyPolicy, SessionWorktree};
 use rekindle_wire::code::Code;
 use rekindle_wire::hint::Hint;
 use rekindle_wire::request::NewWorktree;
@@ -14,7 +15,7 @@ use crate::error::{Result, ServiceError};
 use crate::show::Views;
 use crate::workspaces::GitError;
 use crate::workspaces::git::GitRepository;
-use crate::workspaces::session_worktree::find_start;
+use crate::workspaces::session_worktree::add::find_start;
 
 /// Digits of an id that name a worktree and its branch: its last ones, which no two have in common.
 const SHORT: usize = 8;
@@ -32,34 +33,71 @@ pub(crate) struct Planned {
     pub(crate) working_dir: String,
 }
 
-/// Plans the worktree of a session, or of a task, with this id, unless something speaks against it.
-pub(crate) fn plan(views: &Views, origin: &str, new: &NewWorktree, title: &str, id: &str) -> Result<Planned> {
-    for name in [&new.branch, &new.base].into_iter().flatten() {
-        if name.is_empty() || name.len() > LONGEST_NAME {
-            return Err(impossible(GitError::BadBranch { branch: name.chars().take(SLUG).collect() }));
-        }
+/// Plans worktrees, for one request: what git says of a repository is asked once, however many of them are wanted there.
+pub(crate) struct WorktreePlanner<'a> {
+    views: &'a Views,
+    repositories: HashMap<String, GitRepository>,
+    /// Where new branches may begin, as far as that was asked.
+    begun: HashSet<(String, Option<String>, DirtyPolicy)>,
+}
+
+impl WorktreePlanner<'_> {
+    pub(crate) fn new(views: &Views) -> WorktreePlanner<'_> {
+        WorktreePlanner { views, repositories: HashMap::new(), begun: HashSet::new() }
     }
-    let repository = GitRepository::around(Path::new(origin)).map_err(impossible)?;
-    let short = &id[id.len().saturating_sub(SHORT)..];
-    let name = repository.main_directory().file_name().unwrap_or_default().to_string_lossy();
-    let directory = make_place(&views.worktrees)?.join(format!("{name}-{short}"));
-    let text = |path: &Path| match path.to_str() {
-        Some(text) => Ok(text.to_owned()),
-        None => Err(unusable(&path.to_string_lossy(), "its path is no text")),
-    };
-    let planned = Planned {
-        working_dir: text(&directory.join(&repository.below).components().collect::<PathBuf>())?,
-        worktree: SessionWorktree {
-            origin: origin.to_owned(),
-            repository: text(&repository.common)?,
-            directory: text(&directory)?,
-            branch: new.branch.clone().unwrap_or_else(|| branch_name(title, short)),
-            base: new.base.clone(),
-            dirty: new.dirty,
-        },
-    };
-    find_start(&planned.worktree).map_err(impossible)?;
-    Ok(planned)
+
+    /// Plans the worktree of a session, or of a task, with this id, unless something speaks against it.
+    pub(crate) fn plan(
+        &mut self,
+        origin: &str,
+        new: &NewWorktree,
+        (title, id): (&str, &str),
+    ) -> Result<Planned> {
+        check_names(new)?;
+        if !self.repositories.contains_key(origin) {
+            let found = GitRepository::around(Path::new(origin)).map_err(impossible)?;
+            self.repositories.insert(origin.to_owned(), found);
+        }
+        let repository = &self.repositories[origin];
+        let short = &id[id.len().saturating_sub(SHORT)..];
+        let name = repository.main_directory().file_name().unwrap_or_default().to_string_lossy();
+        let directory = make_place(&self.views.worktrees)?.join(format!("{name}-{short}"));
+        let text = |path: &Path| match path.to_str() {
+            Some(text) => Ok(text.to_owned()),
+            None => Err(unusable(&path.to_string_lossy(), "its path is no text")),
+        };
+        let planned = Planned {
+            working_dir: text(&directory.join(&repository.below).components().collect::<PathBuf>())?,
+            worktree: SessionWorktree {
+                origin: origin.to_owned(),
+                repository: text(&repository.common)?,
+                directory: text(&directory)?,
+                branch: new.branch.clone().unwrap_or_else(|| branch_name(title, short)),
+                base: new.base.clone(),
+                dirty: new.dirty,
+            },
+        };
+        // A branch that we name is new, so what speaks against one speaks against all of them.
+        let begin = (origin.to_owned(), new.base.clone(), new.dirty);
+        if new.branch.is_some() || !self.begun.contains(&begin) {
+            find_start(&planned.worktree).map_err(impossible)?;
+            self.begun.insert(begin);
+        }
+        Ok(planned)
+    }
+}
+
+/// Refuses names that are too long for anything.
+fn check_names(new: &NewWorktree) -> Result<()> {
+    let is_name = |name: &&String| (1..=LONGEST_NAME).contains(&name.len());
+    let shown = |name: &String| name.chars().take(SLUG).collect::<String>();
+    match (&new.branch, &new.base) {
+        (Some(branch), _) if !is_name(&branch) => {
+            Err(impossible(GitError::BadBranch { branch: shown(branch) }))
+        }
+        (_, Some(base)) if !is_name(&base) => Err(impossible(GitError::NoSuchCommit { name: shown(base) })),
+        _ => Ok(()),
+    }
 }
 
 /// Makes the directory that worktrees are made in; returns the path that git will know it by.

@@ -5,6 +5,7 @@ mod open;
 mod recovery;
 mod shutdown;
 mod waits;
+mod worktrees;
 
 pub use crate::drive::checkpoints::CheckpointSettings;
 pub use crate::feed::{Following, Since};
@@ -64,6 +65,7 @@ use crate::tasks::Tasks;
 pub use crate::tasks::{BudgetSettings, TaskSettings};
 use crate::upkeep::CollectionPolicy;
 use crate::workspaces::Workspaces;
+pub use crate::workspaces::session_worktree::prepare::Preparation;
 
 /// Records of a log that are told at once.
 const MOST_RECORDS: usize = 1000;
@@ -95,6 +97,8 @@ pub struct Settings {
     pub tasks: TaskSettings,
     /// Where worktrees of sessions are made.
     pub worktrees: PathBuf,
+    /// How worktrees of sessions are prepared.
+    pub worktree_preparation: Preparation,
     /// How long questions wait, and tokens for them are good.
     pub waits: WaitSettings,
     /// The address of this daemon that answer links begin with; without one there are none.
@@ -370,7 +374,7 @@ impl Daemon {
 
     /// Removes a session; one whose run has not ended only if forced.
     pub fn delete(&self, id: SessionId, force: bool, by: &str) -> Result<()> {
-        self.entry(id)?;
+        self.note_worktree(&self.entry(id)?.state)?;
         sessions::delete(&self.workers, id, force, by)
     }
 

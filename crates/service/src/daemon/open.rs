@@ -89,7 +89,8 @@ impl Daemon {
         let records = Records::new(store.clone(), clock, steady);
         let CheckpointSettings { exclude, include, .. } = settings.checkpoints;
         let selection = Selection { exclude, include };
-        let files = Arc::new(WorkspaceFiles::new(workspaces.clone(), selection));
+        let files =
+            Arc::new(WorkspaceFiles::new(workspaces.clone(), selection, settings.worktree_preparation));
         let budgets = BudgetCheck::new(settings.tasks.budgets.session);
         let workers = Arc::new(Workers::new(records, agents, budgets, files, watch.clone()));
         let (feed, directory, log_details) =

@@ -20,21 +20,22 @@ use super::capped_list::CappedList;
 use crate::error::{Result, chain};
 use crate::lock::locked;
 use crate::workspaces::checkpoint_record::file_change;
-use crate::workspaces::session_worktree::Added;
-use crate::workspaces::{CaptureFacts, WorkspaceError, Workspaces};
+use crate::workspaces::session_worktree::add::Added;
+use crate::workspaces::session_worktree::prepare::{Preparation, Surroundings};
+use crate::workspaces::{CaptureFacts, GitError, WorkspaceError, Workspaces};
 
 /// Whoever makes a directory what a tree says.
 pub(crate) trait RestoreFiles: Send + Sync {
     /// Makes a worktree of git with a directory in it, for an agent with this umask; one that is there is left as it is.
     fn add_worktree(&self, worktree: &GitWorktree, root: &Path, umask: u32) -> Result<(), FilesError>;
 
-    /// Makes the worktree of a session's own with a directory in it, for an agent with this umask; one that is there, and whole, is
-    /// left as it is.
+    /// Makes the worktree of a session's own with a directory in it, prepared for its agent; one that is there, and whole, is left as
+    /// it is.
     fn add_session_worktree(
         &self,
         wanted: &SessionWorktree,
         root: &Path,
-        umask: u32,
+        around: &Surroundings<'_>,
     ) -> Result<Added, FilesError>;
 
     /// Does it; doing it again finishes what was cut short, and changes nothing once it is finished. What the capture of the tree
@@ -86,14 +87,19 @@ impl From<WorkspaceError> for FilesError {
 pub(crate) struct WorkspaceFiles {
     workspaces: Arc<Workspaces>,
     selection: Selection,
+    preparation: Preparation,
     /// Held by whoever restores: two sessions may have the same directory, or one below the other.
     one_at_a_time: Mutex<()>,
 }
 
 impl WorkspaceFiles {
     /// Returns the files of a home's sessions.
-    pub(crate) fn new(workspaces: Arc<Workspaces>, selection: Selection) -> WorkspaceFiles {
-        WorkspaceFiles { workspaces, selection, one_at_a_time: Mutex::default() }
+    pub(crate) fn new(
+        workspaces: Arc<Workspaces>,
+        selection: Selection,
+        preparation: Preparation,
+    ) -> WorkspaceFiles {
+        WorkspaceFiles { workspaces, selection, preparation, one_at_a_time: Mutex::default() }
     }
 
     /// Returns what a restore has changed: what is not the same in the tree of before and in the wanted one, but for what was left
@@ -134,9 +140,9 @@ impl RestoreFiles for WorkspaceFiles {
         &self,
         wanted: &SessionWorktree,
         root: &Path,
-        umask: u32,
+        around: &Surroundings<'_>,
     ) -> Result<Added, FilesError> {
-        Ok(self.workspaces.add_session_worktree(wanted, root, umask)?)
+        Ok(self.workspaces.add_session_worktree(wanted, root, &self.preparation, around)?)
     }
 
     fn note_recorded(&self, root: &Path) {
@@ -165,7 +171,7 @@ impl RestoreFiles for WorkspaceFiles {
 
 /// Tells whether a later try may come to something else: something ran out that comes back, or somebody else is at it.
 fn passes(error: &WorkspaceError) -> bool {
-    if matches!(error, WorkspaceError::Restoring { .. }) {
+    if matches!(error, WorkspaceError::Restoring { .. } | WorkspaceError::Git(GitError::Stopped)) {
         return true;
     }
     let mut cause: Option<&(dyn Error + 'static)> = Some(error);
@@ -193,7 +199,7 @@ mod tests {
         rekindle_store::home::prepare(&RealDisk, &layout).expect("a home");
         let workspaces = Arc::new(Workspaces::new(Arc::new(RealDisk), layout));
         let selection = Selection { exclude: vec!["data/".into()], include: Vec::new() };
-        let files = WorkspaceFiles::new(workspaces.clone(), selection.clone());
+        let files = WorkspaceFiles::new(workspaces.clone(), selection.clone(), Preparation::default());
         let restore_for =
             |purpose, tree, root: &Path| files.restore_files(purpose, tree, &CaptureFacts::default(), root);
         let restore = |tree, root: &Path| restore_for("once more", tree, root);

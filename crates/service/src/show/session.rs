@@ -174,6 +174,8 @@ pub fn session_view(
             directory: worktree.wanted.directory.clone(),
             branch: worktree.wanted.branch.clone(),
             commit: worktree.commit.clone(),
+            merged_into: worktree.merged_into.clone(),
+            removed: worktree.removed,
         }),
     }
 }

@@ -21,7 +21,8 @@ use crate::drive::workspace_files::{FilesError, FilesRestored, RestoreFiles};
 use crate::error::Result;
 use crate::lock::locked;
 use crate::workspaces::CaptureFacts;
-use crate::workspaces::session_worktree::Added;
+use crate::workspaces::session_worktree::add::Added;
+use crate::workspaces::session_worktree::prepare::Surroundings;
 
 /// Files that are said to be restored: what was asked for, and what comes of it next.
 #[derive(Default)]
@@ -32,7 +33,12 @@ pub(super) struct ScriptedFiles {
 }
 
 impl RestoreFiles for ScriptedFiles {
-    fn add_session_worktree(&self, _: &SessionWorktree, _: &Path, _: u32) -> Result<Added, FilesError> {
+    fn add_session_worktree(
+        &self,
+        _: &SessionWorktree,
+        _: &Path,
+        _: &Surroundings<'_>,
+    ) -> Result<Added, FilesError> {
         Err(FilesError::Failed("no worktrees here".into()))
     }
 

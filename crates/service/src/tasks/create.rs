@@ -14,7 +14,7 @@ use rekindle_wire::request::{MAX_BATCH, NewTask};
 
 use super::Tasks;
 use crate::commands::sessions::prepare;
-use crate::commands::worktree_plan::plan;
+use crate::commands::worktree_plan::WorktreePlanner;
 use crate::error::{Result, ServiceError};
 use crate::idempotency::Key;
 use crate::ids::{millis, random};
@@ -46,6 +46,7 @@ impl Tasks {
         let names = references(new, &ids)?;
         let mut records = Vec::with_capacity(new.len());
         let mut waits = Vec::with_capacity(new.len());
+        let mut worktrees = WorktreePlanner::new(&self.views);
         for (index, task) in new.iter().enumerate() {
             let number = |what: ServiceError| if new.len() > 1 { in_item(index, what) } else { what };
             let stored = key.map(|key| key.of_item(index, new.len()).as_stored());
@@ -53,7 +54,7 @@ impl Tasks {
             if let Some(worktree) = &task.worktree {
                 let id = ids[index].as_str();
                 let planned =
-                    plan(&self.views, &task.working_dir, worktree, &spec.title, id).map_err(number)?;
+                    worktrees.plan(&task.working_dir, worktree, (&spec.title, id)).map_err(number)?;
                 spec.working_dir = planned.working_dir;
                 spec.worktree = Some(Box::new(planned.worktree));
             }

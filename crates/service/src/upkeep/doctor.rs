@@ -1,7 +1,7 @@
 //! The examination of a home, everything that can be said of it: what the store finds, its holders, and what a dead daemon
 //! left.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use rekindle_store::check::{self, Code, Finding, Holding, Report, Watcher};
 use rekindle_store::disk::SharedDisk;
@@ -12,6 +12,9 @@ use rekindle_store::offline::{Offline, OfflineError};
 use super::checkpoint_findings::inspect_checkpoints;
 use super::holders::inspect_holders;
 use super::task_row_findings::{TaskRows, inspect_task_rows};
+use crate::error::chain;
+use crate::workspaces::Workspaces;
+use crate::workspaces::session_worktree::leftover::leftovers;
 
 /// The file in which a daemon says where it listens.
 pub(super) const PLACE: &str = "daemon.json";
@@ -46,6 +49,24 @@ pub fn examine(
             let remedy = "Look at it again when the directory can be read.";
             more.push(Finding::new(Code::DirectoryUnreadable, path, what, remedy));
         }
+    }
+    let workspaces = Workspaces::new(disk.clone(), Layout::new(home));
+    for leftover in leftovers(disk, &Layout::new(home)).unwrap_or_default() {
+        let directory = PathBuf::from(&leftover.worktree.directory);
+        let saved = workspaces.check_saved(&leftover.worktree);
+        let whose = format!("The worktree of {}, which was removed,", leftover.session);
+        more.push(match saved {
+            Ok(()) => {
+                let what = format!("{whose} is left for nothing.");
+                Finding::new(Code::WorktreeLeft, directory, what, "Have it collected.")
+            }
+            Err(error) => {
+                let (what, branch) =
+                    (format!("{whose} is left: {}.", chain(&error)), &leftover.worktree.branch);
+                let remedy = format!("Merge its branch {branch}, or remove it with git worktree remove.");
+                Finding::new(Code::WorktreeUnsaved, directory, what, remedy)
+            }
+        });
     }
     let place = home.join(PLACE);
     let nobody = || holding == Holding::Lock || home::owner(&**disk, &Layout::new(home)).is_none();

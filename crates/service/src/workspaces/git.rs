@@ -27,8 +27,15 @@ const OF_REPOSITORY: &[&str] = &[
 ];
 
 /// Settings for every call: no program of the repository's is run but filters, and nothing that would outlive the call.
-const SETTINGS: &[&str] =
-    &["core.hooksPath=/dev/null", "core.fsmonitor=false", "maintenance.auto=false", "gc.auto=0"];
+/// Nor is anything signed, since nobody is there who could be asked for the key.
+const SETTINGS: &[&str] = &[
+    "core.hooksPath=/dev/null",
+    "core.fsmonitor=false",
+    "maintenance.auto=false",
+    "gc.auto=0",
+    "commit.gpgsign=false",
+    "rerere.enabled=false",
+];
 
 /// Why git did not do what was asked of it.
 #[derive(Debug, thiserror::Error)]
@@ -100,6 +107,54 @@ pub enum GitError {
         /// Where.
         directory: PathBuf,
     },
+    /// A worktree is not there any more.
+    #[error("the worktree {} is not there any more", directory.display())]
+    WorktreeMissing {
+        /// Where it was.
+        directory: PathBuf,
+    },
+    /// Something was begun and not finished.
+    #[error("a {what} was begun in {} and not finished", directory.display())]
+    Unfinished {
+        /// What.
+        what: &'static str,
+        /// Where.
+        directory: PathBuf,
+    },
+    /// A directory stands at a commit and at no branch.
+    #[error("{} is at no branch", directory.display())]
+    Detached {
+        /// The directory.
+        directory: PathBuf,
+    },
+    /// Two branches changed the same lines.
+    #[error("both changed the same lines: {paths}")]
+    Conflict {
+        /// Where: the first of the files, and how many more there are.
+        paths: String,
+    },
+    /// Somebody changed what a merge would change.
+    #[error("what is not committed in {} is in the way: {said}", directory.display())]
+    InTheWay {
+        /// Where.
+        directory: PathBuf,
+        /// What git says.
+        said: String,
+    },
+    /// A worktree has work that is nowhere else.
+    #[error("{} has work that is nowhere else: {what}", directory.display())]
+    Unsaved {
+        /// Where.
+        directory: PathBuf,
+        /// How much of what.
+        what: String,
+    },
+    /// A repository inside a worktree has work that cannot be saved from outside.
+    #[error("the repository {} has changes or commits that are nowhere else", directory.display())]
+    InnerRepository {
+        /// Where it is.
+        directory: PathBuf,
+    },
     /// It failed.
     #[error("git cannot {doing}: {said}")]
     Failed {
@@ -108,6 +163,17 @@ pub enum GitError {
         /// What it says.
         said: String,
     },
+    /// The command failed that prepares worktrees.
+    #[error("{command}, which [worktree] setup names, failed: {why}")]
+    SetupFailed {
+        /// Its program.
+        command: String,
+        /// How it ended, and the last line that it said.
+        why: String,
+    },
+    /// We are leaving: the next daemon does it.
+    #[error("the daemon is leaving")]
+    Stopped,
     /// A file cannot be used.
     #[error("cannot use {}", path.display())]
     Io {
@@ -125,7 +191,7 @@ pub(crate) struct GitRepository {
     /// The git directory that all worktrees share.
     pub(crate) common: PathBuf,
     /// The root of the worktree.
-    pub(super) top: PathBuf,
+    pub(crate) top: PathBuf,
     /// Where the directory is below that.
     pub(crate) below: PathBuf,
 }
@@ -188,6 +254,13 @@ pub(super) fn run(command: &mut Command) -> Result<Output, GitError> {
     command.output().map_err(|source| GitError::Missing { source })
 }
 
+/// Runs a call that must succeed; returns what it says, without the end of its last line.
+pub(super) fn output(doing: &'static str, command: &mut Command) -> Result<String, GitError> {
+    let told = run(command)?;
+    done(doing, &told)?;
+    Ok(String::from_utf8_lossy(&told.stdout).trim_end_matches('\n').to_owned())
+}
+
 /// Runs a call with a few lines of input.
 pub(super) fn run_with_input(command: &mut Command, input: &[u8]) -> Result<Output, GitError> {
     let missing = |source| GitError::Missing { source };
@@ -227,7 +300,7 @@ pub(super) fn done(doing: &'static str, output: &Output) -> Result<(), GitError>
 }
 
 /// Returns what git says about a failure, in one line.
-fn said(output: &Output) -> String {
+pub(super) fn said(output: &Output) -> String {
     let text = String::from_utf8_lossy(&output.stderr);
     let words: Vec<&str> = text.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
     let said = words.join("; ");

@@ -23,6 +23,7 @@ use std::time::{Duration, SystemTime};
 
 use rekindle_domain::blob_id::BlobId;
 use rekindle_domain::event::RunCheckpoint;
+use rekindle_domain::id::SessionId;
 use rekindle_store::blobs::{BlobError, Blobs, Pins};
 use rekindle_store::disk::{SharedDisk, if_exists, read_all, replace};
 use rekindle_store::layout::Layout;
@@ -162,6 +163,16 @@ impl Workspaces {
     pub(crate) fn of_owner(disk: SharedDisk, layout: Layout, blobs: Blobs) -> Workspaces {
         let source = BlobSource(blobs.clone());
         Workspaces { disk, layout, blobs, source }
+    }
+
+    /// Returns the directory that a session's worktree is merged or compared in.
+    pub(crate) fn worktree_scratch(&self, session: SessionId) -> PathBuf {
+        self.layout.worktree_scratch(session)
+    }
+
+    /// Returns the file for what a session's worktree has that is nowhere else.
+    pub(crate) fn worktree_bundle(&self, session: SessionId) -> PathBuf {
+        self.layout.worktree_bundle(session)
     }
 
     /// Returns where contents and tree objects are read from.

@@ -171,6 +171,10 @@ codes! {
     CheckpointDamaged = "checkpoint_damaged", Error;
     /// Checkpoints whose files are not kept any more, or stayed in another home.
     CheckpointExpired = "checkpoint_expired", Note;
+    /// The worktree of a session that was removed is still there, for nothing.
+    WorktreeLeft = "worktree_left", Note;
+    /// The worktree of a session that was removed has work that is nowhere else.
+    WorktreeUnsaved = "worktree_unsaved", Warning;
     /// A restore of a directory has not come to its end.
     RestoreLeft = "restore_left", Warning;
     /// Blobs that no record names.

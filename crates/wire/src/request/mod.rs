@@ -20,7 +20,7 @@ pub use session::{AgentChoice, Change, NewSession, Resume};
 pub use task::{CancelTask, MAX_BATCH, NewDependency, NewTask, NewTasks, RetryTask, TaskPriority, TasksBody};
 pub use umask::Umask;
 pub use wait::{NewAnswer, NewWait, NewWaitKind, ShownToken};
-pub use worktree::NewWorktree;
+pub use worktree::{MergeWorktree, NewWorktree};
 
 #[cfg(test)]
 mod tests {

@@ -1,6 +1,6 @@
 //! The worktree that a session or a task asks for.
 
-use rekindle_domain::event::DirtyPolicy;
+use rekindle_domain::event::{DirtyPolicy, MergeMethod};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -19,4 +19,18 @@ pub struct NewWorktree {
     /// What becomes of changes in the working directory that are not committed.
     #[serde(default, skip_serializing_if = "DirtyPolicy::is_default")]
     pub dirty: DirtyPolicy,
+}
+
+/// A merge of a session's worktree into the directory that it was made for.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct MergeWorktree {
+    /// How.
+    #[serde(default, skip_serializing_if = "MergeMethod::is_default")]
+    pub method: MergeMethod,
+    /// What the commit says that is made of files that are not committed, or with `squash` of everything; the session's title without
+    /// it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 10000))]
+    pub message: Option<String>,
 }

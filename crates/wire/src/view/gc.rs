@@ -28,7 +28,7 @@ impl Collected {
 /// Something that was removed, or would be.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Gone {
-    /// `holder`, `blob`, `pack`, `import`, `executable` or `repairs`.
+    /// `holder`, `blob`, `pack`, `import`, `executable`, `repairs` or `worktree`.
     pub kind: String,
     /// What.
     pub path: String,

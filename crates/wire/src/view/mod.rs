@@ -13,6 +13,7 @@ mod session;
 mod snapshot;
 mod task;
 mod wait;
+mod worktree;
 
 pub use answer_link::{AnswerLinkView, AnswerLinks, AskedView, OptionView, TokenStanding, TokenView};
 pub use daemon::{About, HolderList, HolderState, HolderView};
@@ -35,3 +36,4 @@ pub use task::{
     TransitionView,
 };
 pub use wait::{WaitKind, WaitList, WaitState, WaitView};
+pub use worktree::{WorktreeDiff, WorktreeFile, WorktreeMerged, WorktreeRemoved};

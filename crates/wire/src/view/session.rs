@@ -147,6 +147,12 @@ pub struct WorktreeView {
     pub branch: String,
     /// The commit that the branch stood at when it was made; null until then.
     pub commit: Option<String>,
+    /// The branch that it was last merged into.
+    #[serde(default)]
+    pub merged_into: Option<String>,
+    /// It was removed.
+    #[serde(default)]
+    pub removed: bool,
 }
 
 /// What a session was forked from.

@@ -1,12 +1,14 @@
 //! A worktree of this repository, ready for an agent: on a branch of its own, locked, and on disk. Raw: `git worktree add` of the same,
 //! which makes nothing durable.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context as _, ensure};
 use rekindle_domain::event::{DirtyPolicy, SessionWorktree};
 use rekindle_service::workspaces::Workspaces;
+use rekindle_service::workspaces::session_worktree::prepare::{Preparation, Surroundings};
 
 use crate::context::Context;
 use crate::measure::{interleave, millis};
@@ -60,7 +62,10 @@ impl Bench {
             base: None,
             dirty: DirtyPolicy::Refuse,
         };
-        let (millis, done) = millis(|| self.workspaces.add_session_worktree(&wanted, &directory, 0o022));
+        let (preparation, env) = (Preparation::default(), BTreeMap::new());
+        let around = Surroundings { env: &env, umask: 0o022, is_stopping: &|| false };
+        let add = || self.workspaces.add_session_worktree(&wanted, &directory, &preparation, &around);
+        let (millis, done) = millis(add);
         done.context("cannot make a worktree")?;
         self.remove(&directory)?;
         Ok([millis])

@@ -22,7 +22,7 @@ pub(super) fn remedy(finding: &Finding) -> String {
         | Code::TaskRowsDiffer => "doctor --repair".into(),
         Code::SessionQuarantined => format!("doctor --release {session}"),
         Code::HolderUnclaimed => "gc --orphans-older-than 1d".into(),
-        Code::HolderIngested => "gc".into(),
+        Code::HolderIngested | Code::WorktreeLeft => "gc".into(),
         Code::AccessUnreadable => "token create".into(),
         _ => return finding.remedy.clone(),
     };

@@ -1,4 +1,4 @@
-//! `rekindle task`: work that waits for its turn; asked for, listed, shown, cancelled, tried again.
+//! `rekindle task`: work that waits for its turn; asked for, listed, shown, cancelled, tried again, merged.
 
 mod add;
 mod export;
@@ -13,6 +13,7 @@ mod task_arg;
 mod task_file;
 mod update;
 mod watch;
+mod worktree;
 
 use rekindle_client::{Exit, Failure};
 
@@ -34,6 +35,9 @@ use super::Context;
   rekindle task history 01khz0p6r8                     # what happened to it, by whom and why
   rekindle task cancel 01khz0p6r8
   rekindle task retry 01khz0p6r8 --fresh
+  rekindle task add \"try another way\" --worktree       # on a branch, in a directory of its own
+  rekindle task diff 01khz0p6r8                        # what it did there
+  rekindle task merge 01khz0p6r8 --rm                  # brings it back, and removes the worktree
 
 In config.toml:
   [tasks]
@@ -60,6 +64,9 @@ enum Command {
     Priority(update::PriorityArgs),
     Stats(stats::Args),
     Export(export::Args),
+    Diff(worktree::DiffArgs),
+    Merge(worktree::MergeArgs),
+    Rm(worktree::RmArgs),
 }
 
 pub(super) fn run(context: &Context, args: Args) -> Result<Exit, Failure> {
@@ -70,6 +77,9 @@ pub(super) fn run(context: &Context, args: Args) -> Result<Exit, Failure> {
         Command::Watch(args) => watch::run(context, &args),
         Command::Logs(args) => logs::run(context, &args),
         Command::Export(args) => export::run(context, &args),
+        Command::Diff(args) => worktree::diff(context, &args),
+        Command::Merge(args) => worktree::merge(context, &args),
+        Command::Rm(args) => worktree::rm(context, &args),
         Command::History(args) => history::run(context, &args),
         Command::Stats(args) => stats::run(context, &args),
         Command::Cancel(args) => update::cancel(context, &args),

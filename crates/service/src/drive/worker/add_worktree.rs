@@ -13,6 +13,7 @@ use super::{Worker, Workers};
 use crate::drive::workspace_files::FilesError;
 use crate::error::Result;
 use crate::test_knobs::{crash_point, hurried};
+use crate::workspaces::session_worktree::prepare::Surroundings;
 
 /// How long a worktree for which something ran out waits until it is tried again.
 const AGAIN: Duration = Duration::from_secs(5);
@@ -24,11 +25,21 @@ impl Worker {
         self.set_held(Some("its worktree is being made".to_owned()));
         workers.watcher.changed(self.session);
         crash_point("worktree.before");
-        let umask = workers.agents.environment.umask(state);
-        match workers.files.add_session_worktree(wanted, Path::new(&state.working_dir), umask) {
+        let environment = &workers.agents.environment;
+        let around = Surroundings {
+            env: &environment.of(state),
+            umask: environment.umask(state),
+            is_stopping: &|| workers.is_stopping() || workers.is_superseded(),
+        };
+        match workers.files.add_session_worktree(wanted, Path::new(&state.working_dir), &around) {
             Ok(added) => {
                 crash_point("worktree.after");
-                let record = SessionWorktreeAdded { commit: added.commit.into(), carried: added.carried };
+                let record = SessionWorktreeAdded {
+                    commit: added.commit.into(),
+                    carried: added.carried,
+                    copied: added.copied,
+                    setup: added.setup,
+                };
                 workers.records.append(self.session, vec![record.into()])?;
                 crash_point("worktree.after_record");
                 self.set_held(None);

@@ -1,5 +1,5 @@
 //! Removing what is there for nothing: directories of dead holders whose journals are in a log, blobs that nothing names,
-//! copies of the holder's executable that nobody runs, old repairs. Only by proof, beside a daemon or without one; what
+//! copies of the holder's executable that nobody runs, old repairs, worktrees of sessions that were removed. Only by proof, beside a daemon or without one; what
 //! stays is said with the reason.
 
 mod blobs;
@@ -8,6 +8,7 @@ mod disk_usage;
 mod executables;
 mod holders;
 mod reachable;
+mod worktrees;
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
@@ -124,6 +125,7 @@ pub(crate) fn gc_of_owner(
     imports(disk, &layout, options, &mut freed);
     executables::collect(disk, &offline, options, &mut freed);
     old_repairs(&layout, options, &mut freed);
+    worktrees::collect(disk, &offline, options, &mut freed);
     Ok(freed.0)
 }
 

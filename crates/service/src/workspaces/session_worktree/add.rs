@@ -1,29 +1,27 @@
-//! Worktrees of sessions: each on a branch, locked so that nothing prunes it, with the submodules and, if that is wanted, with what
+//! A session's worktree made: on a branch, locked so that nothing prunes it, with the submodules and, if that is wanted, with what
 //! is not committed where it was asked for. Until all of that is there its lock says so: whoever finds it like that makes it anew,
 //! since nobody has worked in it yet.
 
-use std::ffi::OsStr;
 use std::fs;
 use std::io;
-use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{DirBuilderExt, symlink};
 use std::path::{Path, PathBuf};
+use std::thread::ScopedJoinHandle;
 
-use rekindle_domain::event::{DirtyPolicy, SessionWorktree};
+use rekindle_domain::event::{DirtyPolicy, SessionWorktree, WorktreeSetup};
 use rekindle_workspace::restore::{DirRoot, Root};
 
-use super::git::{GitError, GitRepository, done, git, git_with_umask, run, run_with_input};
-use super::git_worktree::{ListedWorktree, find_listed};
-use super::{WorkspaceError, Workspaces, unusable};
+use super::changes::{first_of, uncommitted};
+use super::prepare::{Preparation, Surroundings, copy_ignored, run_setup};
 use crate::lock_file::LockFile;
 use crate::test_knobs::crash_point;
+use crate::workspaces::git::{GitError, GitRepository, done, git, git_with_umask, run, run_with_input};
+use crate::workspaces::git_worktree::{ListedWorktree, find_listed};
+use crate::workspaces::{WorkspaceError, Workspaces, unusable};
 
 /// What the lock of a worktree says while it is being made, and from then on.
 const MAKING: &str = "Rekindle is making it";
 const MADE: &str = "a session of Rekindle works here";
-
-/// Paths of changes that an error names.
-const NAMED: usize = 3;
 
 /// A worktree that is there, and whole.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -32,6 +30,10 @@ pub struct Added {
     pub commit: String,
     /// Changes that were copied.
     pub carried: u64,
+    /// Files that git ignores that were copied.
+    pub copied: u64,
+    /// The command that was run in it, and what it said.
+    pub setup: Option<WorktreeSetup>,
 }
 
 /// The place where a worktree begins.
@@ -48,12 +50,22 @@ pub(crate) struct Start {
 pub(crate) fn find_start(wanted: &SessionWorktree) -> Result<Start, GitError> {
     let origin = Path::new(&wanted.origin);
     let branch = || wanted.branch.clone();
-    if !is_branch_name(origin, &wanted.branch)? {
-        return Err(GitError::BadBranch { branch: branch() });
-    }
     let reference = format!("refs/heads/{}", wanted.branch);
     let base = wanted.base.as_deref();
-    let [head, existing, based] = commits_of(origin, ["HEAD", &reference, base.unwrap_or("HEAD")])?;
+    // Three questions that have nothing to do with each other, so git is asked at the same time.
+    let (is_name, commits, changes) = std::thread::scope(|scope| {
+        let is_name = scope.spawn(|| is_branch_name(origin, &wanted.branch));
+        let changes = scope.spawn(|| match wanted.dirty {
+            DirtyPolicy::Ignore => Ok(Vec::new()),
+            DirtyPolicy::Refuse | DirtyPolicy::Carry => uncommitted(origin),
+        });
+        let commits = commits_of(origin, ["HEAD", &reference, base.unwrap_or("HEAD")]);
+        (joined(is_name), commits, joined(changes))
+    });
+    if !is_name? {
+        return Err(GitError::BadBranch { branch: branch() });
+    }
+    let [head, existing, based] = commits?;
     let head = head.ok_or_else(|| GitError::NoCommit { directory: origin.to_owned() })?;
     let base = match (base, based) {
         (None, _) => None,
@@ -71,10 +83,7 @@ pub(crate) fn find_start(wanted: &SessionWorktree) -> Result<Start, GitError> {
     }
     let is_new = existing.is_none();
     let commit = existing.or(base).unwrap_or_else(|| head.clone());
-    let changes = match wanted.dirty {
-        DirtyPolicy::Ignore => Vec::new(),
-        DirtyPolicy::Refuse | DirtyPolicy::Carry => changes(origin)?,
-    };
+    let changes = changes?;
     match wanted.dirty {
         DirtyPolicy::Refuse if !changes.is_empty() => {
             Err(GitError::Uncommitted { directory: origin.to_owned(), paths: first_of(&changes) })
@@ -86,13 +95,9 @@ pub(crate) fn find_start(wanted: &SessionWorktree) -> Result<Start, GitError> {
     }
 }
 
-/// Names the first of some paths, and how many more there are.
-fn first_of(paths: &[PathBuf]) -> String {
-    let first: Vec<String> = paths.iter().take(NAMED).map(|path| path.display().to_string()).collect();
-    match paths.len().saturating_sub(NAMED) {
-        0 => first.join(", "),
-        more => format!("{} and {more} more", first.join(", ")),
-    }
+/// Returns what a thread found.
+fn joined<T>(thread: ScopedJoinHandle<'_, T>) -> T {
+    thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }
 
 /// Returns the commits that names stand for.
@@ -116,25 +121,16 @@ fn is_branch_name(directory: &Path, name: &str) -> Result<bool, GitError> {
     Ok(run(git(directory).args(["check-ref-format", &reference]))?.status.success())
 }
 
-/// Returns the paths in the worktree around a directory that are not as they were committed, from its root on, but for those that git
-/// ignores.
-fn changes(directory: &Path) -> Result<Vec<PathBuf>, GitError> {
-    let asked = ["status", "--porcelain=v1", "-z", "--no-renames", "--untracked-files=all"];
-    let told = run(git(directory).args(asked).arg("--ignore-submodules=untracked"))?;
-    done("tell what is not committed", &told)?;
-    // Two letters and a space, then the path.
-    let paths = told.stdout.split(|byte| *byte == 0).filter_map(|entry| entry.get(3..));
-    Ok(paths.map(|path| PathBuf::from(OsStr::from_bytes(path))).collect())
-}
-
 impl Workspaces {
     /// Makes the worktree of a session, with its directory in it, durably; one that is there, and whole, is left as it is.
     pub fn add_session_worktree(
         &self,
         wanted: &SessionWorktree,
         root: &Path,
-        umask: u32,
+        preparation: &Preparation,
+        around: &Surroundings<'_>,
     ) -> Result<Added, WorkspaceError> {
+        let umask = around.umask;
         let (repository, directory) = (Path::new(&wanted.repository), Path::new(&wanted.directory));
         if let Some(above) = directory.parent() {
             fs::DirBuilder::new().recursive(true).mode(0o700).create(above).map_err(unusable(above))?;
@@ -145,12 +141,9 @@ impl Workspaces {
                 let remove = ["worktree", "remove", "--force", "--force", &wanted.directory];
                 done("remove a worktree that was cut short", &run(git(repository).args(remove))?)?;
             }
-            // Its lock may have been about to be renewed.
             Some(found) => {
-                if found.lock.is_none() {
-                    set_lock(wanted)?;
-                }
-                return Ok(Added { commit: found.head.unwrap_or_default(), carried: 0 });
+                let commit = found.head.unwrap_or_default();
+                return Ok(Added { commit, carried: 0, copied: 0, setup: None });
             }
             None => {}
         }
@@ -158,19 +151,22 @@ impl Workspaces {
         add(wanted, &start, umask, &lock)?;
         crash_point("worktree.after_add");
         add_submodules(directory, umask, &lock)?;
-        if wanted.dirty == DirtyPolicy::Carry {
+        let mut copied = 0;
+        if wanted.dirty == DirtyPolicy::Carry || !preparation.copy.is_empty() {
             let top = GitRepository::around(Path::new(&wanted.origin))?.top;
             carry(&top, directory, &start.changes)
                 .map_err(|source| GitError::Io { path: directory.to_owned(), source })?;
+            copied = copy_ignored(&top, directory, &preparation.copy)?;
         }
         fs::create_dir_all(root).map_err(unusable(root))?;
+        let log = self.layout.restore_lock(directory).with_extension("setup");
+        let setup = run_setup(&preparation.setup, root, around, (&lock, &log))?;
+        crash_point("worktree.after_setup");
         let made = DirRoot::open(directory).map_err(unusable(directory))?;
         made.sync_file_systems(&mut std::iter::empty()).map_err(unusable(directory))?;
         crash_point("worktree.before_lock");
-        done("unlock a worktree", &run(git(repository).args(["worktree", "unlock", &wanted.directory]))?)?;
-        crash_point("worktree.between_locks");
-        set_lock(wanted)?;
-        Ok(Added { commit: start.commit, carried: start.changes.len() as u64 })
+        set_lock(directory).map_err(unusable(directory))?;
+        Ok(Added { commit: start.commit, carried: start.changes.len() as u64, copied, setup })
     }
 }
 
@@ -195,9 +191,16 @@ fn add_submodules(directory: &Path, umask: u32, lock: &LockFile) -> Result<(), G
     done("get its submodules", &run(&mut command)?)
 }
 
-fn set_lock(wanted: &SessionWorktree) -> Result<(), GitError> {
-    let lock = ["worktree", "lock", "--reason", MADE, &wanted.directory];
-    done("lock a worktree", &run(git(Path::new(&wanted.repository)).args(lock))?)
+/// Says in the lock of a worktree that it is whole: the file that git keeps for that is replaced, since two calls of git would leave it
+/// without one in between.
+fn set_lock(directory: &Path) -> io::Result<()> {
+    let link = fs::read_to_string(directory.join(".git"))?;
+    let private =
+        link.strip_prefix("gitdir: ").ok_or_else(|| io::Error::other("it is no worktree of git"))?;
+    let private = directory.join(private.trim_end_matches('\n'));
+    let renewed = private.join("locked.new");
+    fs::write(&renewed, format!("{MADE}\n"))?;
+    fs::rename(&renewed, private.join("locked"))
 }
 
 /// Copies what is not committed from one worktree to another that stands at the same commit. What is gone goes there too, and goes

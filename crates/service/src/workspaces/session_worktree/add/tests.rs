@@ -3,55 +3,15 @@
 use std::os::unix::fs::PermissionsExt;
 
 use super::*;
-use crate::workspaces::test_repository::{TestRepository, text};
+use crate::workspaces::session_worktree::lab::Lab;
+use crate::workspaces::test_repository::text;
 
-/// A repository with one commit, and a home.
-struct Lab(TestRepository);
-
-impl Lab {
-    /// Makes one, or nothing if there is no git.
-    fn new() -> Option<Lab> {
-        let repository = TestRepository::new()?;
-        repository.write("below/file", "first");
-        repository.write("gone", "first");
-        repository.write("folder/inside", "first");
-        repository.write(".gitignore", "*.log");
-        repository.commit("first");
-        Some(Lab(repository))
-    }
-
-    fn wanted(&self, name: &str, dirty: DirtyPolicy) -> SessionWorktree {
-        SessionWorktree {
-            origin: text(&self.0.root().join("below")),
-            repository: text(&self.0.root().join(".git")),
-            directory: text(&self.0.place().join("trees").join(name)),
-            branch: format!("rekindle/{name}"),
-            base: None,
-            dirty,
-        }
-    }
-
-    fn add(&self, wanted: &SessionWorktree) -> Result<Added, WorkspaceError> {
-        self.0.workspaces.add_session_worktree(wanted, &Path::new(&wanted.directory).join("below"), 0o022)
-    }
-
-    /// Returns why a worktree cannot be made.
-    fn refused(&self, wanted: &SessionWorktree) -> String {
-        let error = find_start(wanted).expect_err("refused").to_string();
-        assert_eq!(self.add(wanted).expect_err("refused").to_string(), error, "asked and made alike");
-        assert!(!Path::new(&wanted.directory).exists(), "nothing is made");
-        error
-    }
-
-    fn read(&self, wanted: &SessionWorktree, path: &str) -> Option<String> {
-        fs::read_to_string(Path::new(&wanted.directory).join(path)).ok()
-    }
-
-    fn lock_of(&self, wanted: &SessionWorktree) -> Option<String> {
-        let directory = Path::new(&wanted.directory);
-        let found = find_listed(&self.0.root(), |listed| listed.directory == directory);
-        found.expect("listed").and_then(|found| found.lock)
-    }
+/// Returns why a worktree cannot be made.
+fn refused(lab: &Lab, wanted: &SessionWorktree) -> String {
+    let error = find_start(wanted).expect_err("refused").to_string();
+    assert_eq!(lab.add(wanted).expect_err("refused").to_string(), error, "asked and made alike");
+    assert!(!Path::new(&wanted.directory).exists(), "nothing is made");
+    error
 }
 
 #[test]
@@ -60,7 +20,10 @@ fn a_worktree_is_made_on_a_branch_of_its_own_and_locked() {
     let wanted = lab.wanted("one", DirtyPolicy::Refuse);
     let head = lab.0.git(&["rev-parse", "HEAD"]);
     for _ in 0..2 {
-        assert_eq!(lab.add(&wanted).expect("made, or there"), Added { commit: head.clone(), carried: 0 });
+        assert_eq!(
+            lab.add(&wanted).expect("made, or there"),
+            Added { commit: head.clone(), carried: 0, copied: 0, setup: None }
+        );
     }
     assert_eq!(lab.read(&wanted, "below/file").as_deref(), Some("first"));
     assert_eq!(lab.lock_of(&wanted).as_deref(), Some(MADE));
@@ -72,7 +35,7 @@ fn a_worktree_is_made_on_a_branch_of_its_own_and_locked() {
     // A subdirectory that is not committed is there all the same.
     let deep = lab.wanted("deep", DirtyPolicy::Ignore);
     let root = Path::new(&deep.directory).join("new/below");
-    lab.0.workspaces.add_session_worktree(&deep, &root, 0o022).expect("made");
+    lab.add_prepared(&deep, &root, &Preparation::default()).expect("made");
     assert!(root.is_dir());
 }
 
@@ -102,25 +65,25 @@ fn what_speaks_against_it_is_said_and_nothing_is_made() {
     lab.0.commit("second");
     let wanted = || lab.wanted("one", DirtyPolicy::Refuse);
     let main = SessionWorktree { branch: "main".into(), ..wanted() };
-    assert!(lab.refused(&main).contains("main is worked on in"));
+    assert!(refused(&lab, &main).contains("main is worked on in"));
     for name in ["", "-x", "a..b", "@{-1}", "a b", "HEAD", "x.lock"] {
         let bad = SessionWorktree { branch: name.into(), ..wanted() };
-        assert!(lab.refused(&bad).ends_with("is no name for a branch"), "{name}");
+        assert!(refused(&lab, &bad).ends_with("is no name for a branch"), "{name}");
     }
     let nowhere = SessionWorktree { base: Some("nowhere".into()), ..wanted() };
-    assert_eq!(lab.refused(&nowhere), "there is no commit nowhere");
+    assert_eq!(refused(&lab, &nowhere), "there is no commit nowhere");
     let option = SessionWorktree { base: Some("--all".into()), ..wanted() };
-    assert_eq!(lab.refused(&option), "there is no commit --all");
+    assert_eq!(refused(&lab, &option), "there is no commit --all");
     let elsewhere = SessionWorktree { branch: "other".into(), base: Some("HEAD".into()), ..wanted() };
-    assert!(lab.refused(&elsewhere).contains("other is there already"));
+    assert!(refused(&lab, &elsewhere).contains("other is there already"));
     lab.0.write("new", "text");
     lab.0.write("below/file", "third");
     lab.0.write("some.log", "ignored");
-    assert!(lab.refused(&wanted()).ends_with("would be missing: below/file, new"));
+    assert!(refused(&lab, &wanted()).ends_with("would be missing: below/file, new"));
     (0..3).for_each(|n| lab.0.write(&format!("new{n}"), "text"));
-    assert!(lab.refused(&wanted()).ends_with("below/file, new, new0 and 2 more"));
+    assert!(refused(&lab, &wanted()).ends_with("below/file, new, new0 and 2 more"));
     let carried = SessionWorktree { base: Some("HEAD~".into()), ..lab.wanted("two", DirtyPolicy::Carry) };
-    assert!(lab.refused(&carried).contains("belongs to the commit"));
+    assert!(refused(&lab, &carried).contains("belongs to the commit"));
     // Without any commit, and in no repository.
     let empty = lab.0.place().join("empty");
     fs::create_dir(&empty).expect("made");
@@ -193,10 +156,10 @@ fn one_that_was_cut_short_is_made_anew() {
     lab.add(&wanted).expect("made anew");
     assert_eq!((lab.read(&wanted, "new").as_deref(), lab.read(&wanted, "half")), (Some("text"), None));
     assert_eq!(lab.lock_of(&wanted).as_deref(), Some(MADE));
-    // Between the locks it was whole already.
+    // What somebody has done in it since is never made anew, and a lock that somebody took off stays off.
     fs::write(Path::new(&wanted.directory).join("work"), "mine").expect("written");
     lab.0.git(&["worktree", "unlock", &wanted.directory]);
     lab.add(&wanted).expect("there");
     assert_eq!(lab.read(&wanted, "work").as_deref(), Some("mine"));
-    assert_eq!(lab.lock_of(&wanted).as_deref(), Some(MADE));
+    assert_eq!(lab.lock_of(&wanted), None);
 }

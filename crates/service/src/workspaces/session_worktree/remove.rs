@@ -1,0 +1,204 @@
+//! A session's worktree removed, with its branch if that was made for it. Whatever is in it and nowhere else keeps it, or goes into a
+//! bundle first, from which git brings it back.
+
+use std::path::{Path, PathBuf};
+
+use rekindle_domain::event::SessionWorktree;
+use rekindle_store::disk::OpenMode;
+
+use super::changes::{Going, check_inner_repositories, commit_all, count_unmerged, first_of, uncommitted};
+use crate::lock_file::LockFile;
+use crate::test_knobs::crash_point;
+use crate::workspaces::git::{GitError, done, git, run};
+use crate::workspaces::git_worktree::{ListedWorktree, find_listed};
+use crate::workspaces::{WorkspaceError, Workspaces, unusable};
+
+/// What the lock of a worktree says once everything in it is saved.
+const REMOVING: &str = "Rekindle is removing it";
+
+/// The beginning of the names of branches that are made for sessions, and go with their worktrees.
+const OWN: &str = "rekindle/";
+
+/// A removal that is asked for.
+pub(crate) struct Removal<'a> {
+    pub(crate) worktree: &'a SessionWorktree,
+    /// What the commit says that is made of files that are not committed.
+    pub(crate) message: &'a str,
+    pub(crate) umask: u32,
+    /// Where what is nowhere else goes; without it that keeps the worktree.
+    pub(crate) bundle: Option<&'a Path>,
+}
+
+/// What came of a removal.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Removed {
+    /// The branch is still there: it was not made for the worktree.
+    pub(crate) keeps_branch: bool,
+    /// What was nowhere else, if there was anything.
+    pub(crate) bundle: Option<PathBuf>,
+}
+
+impl Workspaces {
+    /// Removes a session's worktree. One that is gone already is no obstacle.
+    pub(crate) fn remove_session_worktree(&self, removal: &Removal<'_>) -> Result<Removed, WorkspaceError> {
+        let wanted = removal.worktree;
+        let (repository, directory) = (Path::new(&wanted.repository), Path::new(&wanted.directory));
+        let lock = self.lock_restore(directory)?;
+        let found = find_listed(repository, |listed| listed.directory == directory)?;
+        let branch = own_branch(wanted)?;
+        let mut bundle = removal.bundle.filter(|bundle| bundle.exists()).map(Path::to_owned);
+        let is_saved = found.as_ref().is_some_and(|found| found.lock.as_deref() == Some(REMOVING));
+        if !is_saved && self.save(removal, found.as_ref(), branch, &lock)? {
+            bundle = removal.bundle.map(Path::to_owned);
+        }
+        if let Some(found) = found {
+            if !is_saved {
+                set_lock(repository, &found, directory)?;
+            }
+            crash_point("rm.before_remove");
+            let remove = ["worktree", "remove", "--force", "--force", &wanted.directory];
+            done("remove a worktree", &run(git(repository).args(remove))?)?;
+        }
+        crash_point("rm.after_remove");
+        if let Some(branch) = branch {
+            done("remove a branch", &run(git(repository).args(["branch", "--quiet", "-D", branch]))?)?;
+        }
+        crash_point("rm.after_branch");
+        Ok(Removed { keeps_branch: !wanted.branch.starts_with(OWN), bundle })
+    }
+
+    /// Checks that a worktree could go without anything being lost. Reads only.
+    pub(crate) fn check_saved(&self, worktree: &SessionWorktree) -> Result<(), WorkspaceError> {
+        let directory = Path::new(&worktree.directory);
+        let found = find_listed(Path::new(&worktree.repository), |listed| listed.directory == directory)?;
+        if found.as_ref().is_some_and(|found| found.lock.as_deref() == Some(REMOVING)) {
+            return Ok(());
+        }
+        let contents = Contents::of(worktree, found.as_ref(), own_branch(worktree)?)?;
+        contents.check_saved().map_err(Into::into)
+    }
+
+    /// Sees to it that nothing of a worktree is nowhere else, or says what is; tells whether a bundle was written.
+    fn save(
+        &self,
+        removal: &Removal<'_>,
+        found: Option<&ListedWorktree>,
+        branch: Option<&str>,
+        lock: &LockFile,
+    ) -> Result<bool, WorkspaceError> {
+        let contents = Contents::of(removal.worktree, found, branch)?;
+        let Err(unsaved) = contents.check_saved() else { return Ok(false) };
+        let Some(bundle) = removal.bundle else { return Err(unsaved.into()) };
+        let mut going = contents.going;
+        if contents.is_there {
+            commit_all(contents.directory, removal.message, removal.umask, lock)?;
+        } else {
+            // A bundle has names only, and a commit that only a lost HEAD knew has none.
+            if count_unmerged(&Going { branch: None, ..going })? > 0 {
+                return Err(unsaved.into());
+            }
+            going.head = None;
+        }
+        crash_point("rm.after_commit");
+        // It may be on a branch by now that stays.
+        if count_unmerged(&going)? == 0 {
+            return Ok(false);
+        }
+        self.write_bundle(&going, bundle)?;
+        crash_point("rm.after_bundle");
+        Ok(true)
+    }
+
+    /// Writes commits that are nowhere else into a file, durably, and under its name only when it is whole.
+    fn write_bundle(&self, going: &Going<'_>, bundle: &Path) -> Result<(), WorkspaceError> {
+        let above = bundle.parent().unwrap_or(bundle);
+        self.make_directory(above).map_err(unusable(above))?;
+        let partial = bundle.with_extension("partial");
+        let name = partial.to_string_lossy();
+        let mut create = git(going.place);
+        create.args(["bundle", "create", "--quiet", &*name]).args(going.only_there());
+        done("save commits in a bundle", &run(&mut create)?)?;
+        done("read a bundle", &run(git(going.place).args(["bundle", "verify", "--quiet", &*name]))?)?;
+        let keep = || {
+            self.disk.open(&partial, OpenMode::Read)?.sync()?;
+            self.disk.rename(&partial, bundle)?;
+            self.disk.sync_dir(above)
+        };
+        keep().map_err(unusable(bundle))
+    }
+}
+
+/// What a worktree has that would be nowhere else any more.
+struct Contents<'a> {
+    directory: &'a Path,
+    /// Its directory is there.
+    is_there: bool,
+    going: Going<'a>,
+    /// Files that are not committed.
+    changed: Vec<PathBuf>,
+    /// Commits that no other branch has.
+    unmerged: u64,
+}
+
+impl<'a> Contents<'a> {
+    /// Looks at a worktree: refused if repositories in it have something that nobody can save from outside.
+    fn of(
+        worktree: &'a SessionWorktree,
+        found: Option<&'a ListedWorktree>,
+        branch: Option<&'a str>,
+    ) -> Result<Contents<'a>, GitError> {
+        let directory = Path::new(&worktree.directory);
+        let is_there = found.is_some() && directory.join(".git").exists();
+        // Without its directory there is still its branch, and what HEAD stood at.
+        let going = match is_there {
+            true => Going { place: directory, head: Some("HEAD"), branch },
+            false => {
+                let head = found.and_then(|found| found.head.as_deref());
+                Going { place: Path::new(&worktree.repository), head, branch }
+            }
+        };
+        let mut changed = Vec::new();
+        if is_there {
+            changed = uncommitted(directory)?;
+            check_inner_repositories(directory, &changed)?;
+        }
+        Ok(Contents { directory, is_there, going, changed, unmerged: count_unmerged(&going)? })
+    }
+
+    /// Says what is nowhere else, if anything is.
+    fn check_saved(&self) -> Result<(), GitError> {
+        let commits = match self.unmerged {
+            0 => None,
+            1 => Some("a commit that is in no other branch".to_owned()),
+            more => Some(format!("{more} commits that are in no other branch")),
+        };
+        let files = (!self.changed.is_empty()).then(|| format!("not committed: {}", first_of(&self.changed)));
+        let what: Vec<String> = commits.into_iter().chain(files).collect();
+        match what.is_empty() {
+            true => Ok(()),
+            false => Err(GitError::Unsaved { directory: self.directory.to_owned(), what: what.join("; ") }),
+        }
+    }
+}
+
+/// Returns the branch of a worktree that goes with it: there, and made for it.
+fn own_branch(worktree: &SessionWorktree) -> Result<Option<&str>, GitError> {
+    let Some(branch) = worktree.branch.starts_with(OWN).then_some(&*worktree.branch) else { return Ok(None) };
+    let reference = format!("refs/heads/{branch}");
+    let asked = ["show-ref", "--verify", "--quiet", &reference];
+    let told = run(git(Path::new(&worktree.repository)).args(asked))?;
+    Ok(told.status.success().then_some(branch))
+}
+
+/// Says in the lock of a worktree that everything in it is saved.
+fn set_lock(repository: &Path, found: &ListedWorktree, directory: &Path) -> Result<(), GitError> {
+    let directory = directory.to_string_lossy();
+    if found.lock.is_some() {
+        done("unlock a worktree", &run(git(repository).args(["worktree", "unlock", &*directory]))?)?;
+    }
+    let lock = ["worktree", "lock", "--reason", REMOVING, &*directory];
+    done("lock a worktree", &run(git(repository).args(lock))?)
+}
+
+#[cfg(test)]
+mod tests;
