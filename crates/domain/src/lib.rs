@@ -26,6 +26,7 @@ pub mod recovery;
 pub mod resume_context;
 pub mod session;
 pub mod snapshot_name;
+pub mod stall;
 mod string_enum;
 pub mod task;
 pub mod text_excerpt;

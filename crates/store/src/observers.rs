@@ -15,8 +15,8 @@ pub trait Observer: Send + Sync {
     fn committed(&self, stream: StreamId, receipt: &Receipt);
     /// Whoever made it is being answered.
     fn answered(&self, stream: StreamId, receipt: &Receipt);
-    /// Whoever made it has been answered; told what its records mean for the stream's snapshots.
-    fn happened(&self, _stream: StreamId, _activity: Activity) {}
+    /// Whoever made it has been answered; told what its records mean for those who follow.
+    fn happened(&self, _stream: StreamId, _receipt: &Receipt, _activity: Activity) {}
 }
 
 /// All observers of a store.
@@ -56,7 +56,7 @@ impl Audience {
     pub(crate) fn answered(&self, receipts: &Receipts) {
         self.each(receipts, |observer, (stream, activity), receipt| {
             observer.answered(stream, receipt);
-            observer.happened(stream, activity);
+            observer.happened(stream, receipt, activity);
         });
     }
 

@@ -100,7 +100,7 @@ pub(crate) fn transition(
             Some(Event::RunCancelRequested(asked)) => asked.by.as_deref().map(user),
             _ => None,
         };
-        let reason = Some(format!("cancel requested: {}", cancel_text(why)));
+        let reason = Some(format!("cancel requested: {}", why.words()));
         return told(status, reason, by.as_deref().unwrap_or(canceller(why)));
     }
     let is_adopted = before.boot_id != after.boot_id;
@@ -126,14 +126,12 @@ fn ended(state: &SessionState, run: &Run, end: End, event: Option<&Event<'_>>) -
         (End::Cancelled, event) => {
             let why = run.cancel.unwrap_or(CancelReason::User);
             // By a rule it fails, by a person it is cancelled.
-            let is_rule =
-                matches!(why, CancelReason::Deadline | CancelReason::Budget | CancelReason::WaitTimeout);
-            let status = if is_rule { TaskStatus::Failed } else { TaskStatus::Cancelled };
+            let status = if why.is_rule() { TaskStatus::Failed } else { TaskStatus::Cancelled };
             let by = match event {
                 Some(Event::RunCancelled(cancelled)) => cancelled.by.as_deref().map(user),
                 _ => None,
             };
-            told(status, Some(cancel_text(why).into()), by.as_deref().unwrap_or(canceller(why)))
+            told(status, Some(why.words().into()), by.as_deref().unwrap_or(canceller(why)))
         }
         (End::Interrupted { .. }, _) => {
             let facts = SessionFacts {
@@ -163,19 +161,6 @@ const UNDISTURBED: Circumstances = Circumstances {
     load_in: Duration::ZERO,
     takes_checkpoints: false,
 };
-
-fn cancel_text(why: CancelReason) -> &'static str {
-    match why {
-        CancelReason::User => "cancelled",
-        CancelReason::StopAll => "everything was to stop",
-        CancelReason::NewMessage => "another message took its place",
-        CancelReason::WaitTimeout => "nobody answered in time",
-        CancelReason::Imported => "imported from elsewhere",
-        CancelReason::Deadline => "deadline",
-        CancelReason::Budget => "budget",
-        CancelReason::Unknown => "cancelled for a reason that is not known here",
-    }
-}
 
 /// Returns who cancels for a reason, if nobody is named.
 fn canceller(why: CancelReason) -> &'static str {

@@ -33,7 +33,8 @@ pub use raw::Raw;
 pub use restore::{SessionFilesRestored, SessionFilesRestoring};
 pub use run::{
     CancelReason, InterruptReason, ResumeHow, RunAdopted, RunCancelRequested, RunCancelled, RunCompleted,
-    RunFailed, RunInterrupted, RunResumed, RunStarted, RunWaiting, UncertainTool, WaitKind, tool_label,
+    RunFailed, RunInterrupted, RunResumed, RunStarted, RunWaiting, UncertainTool, WaitKind, is_usual_stop,
+    tool_label,
 };
 pub use session::{
     CheckpointMode, ForkedFrom, Imported, MessageAgent, MessageUser, OnUncertain, Options, Permissions,
@@ -181,6 +182,16 @@ impl Kind {
     /// Tells whether a record of this kind ends a run.
     pub fn ends_run(self) -> bool {
         matches!(self, Kind::RunCompleted | Kind::RunFailed | Kind::RunCancelled | Kind::RunInterrupted)
+    }
+
+    /// Tells whether people elsewhere may want to be told of a record of this kind. All of these survive a power cut, so that
+    /// nobody is told of what is then not so.
+    pub fn is_news(self) -> bool {
+        self.ends_run()
+            || matches!(
+                self,
+                Kind::RunStarted | Kind::RunWaiting | Kind::RunBudget | Kind::TaskWaiting | Kind::TaskEnded
+            )
     }
 }
 

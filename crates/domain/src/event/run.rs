@@ -64,6 +64,27 @@ pub enum CancelReason {
     Unknown,
 }
 
+impl CancelReason {
+    /// Tells whether a rule ends the run and no person: then it has failed, and is not cancelled.
+    pub fn is_rule(self) -> bool {
+        matches!(self, CancelReason::Deadline | CancelReason::Budget | CancelReason::WaitTimeout)
+    }
+
+    /// Returns it in words.
+    pub fn words(self) -> &'static str {
+        match self {
+            CancelReason::User => "cancelled",
+            CancelReason::StopAll => "everything was to stop",
+            CancelReason::NewMessage => "another message took its place",
+            CancelReason::WaitTimeout => "nobody answered in time",
+            CancelReason::Imported => "imported from elsewhere",
+            CancelReason::Deadline => "deadline",
+            CancelReason::Budget => "budget",
+            CancelReason::Unknown => "cancelled for a reason that is not known here",
+        }
+    }
+}
+
 /// Someone wants the run to end. On disk before any other effect, and never undone.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RunCancelRequested<'a> {
@@ -196,6 +217,18 @@ pub struct RunCompleted<'a> {
     pub usage: Option<Usage>,
 }
 
+impl RunCompleted<'_> {
+    /// Returns the agent's word for its end, unless that only says that it did what it was asked.
+    pub fn unusual_stop(&self) -> Option<&str> {
+        self.stop_reason.as_deref().filter(|reason| !is_usual_stop(reason))
+    }
+}
+
+/// Tells whether an agent's word for its end only says that it did what it was asked.
+pub fn is_usual_stop(reason: &str) -> bool {
+    matches!(reason, "end_turn" | "exit")
+}
+
 /// The turn failed for good.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RunFailed<'a> {
@@ -285,4 +318,15 @@ pub struct RunInterrupted<'a> {
     /// For people.
     #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
     pub detail: Option<Cow<'a, str>>,
+}
+
+impl RunInterrupted<'_> {
+    /// Returns what cut the run, in words.
+    pub fn why(&self) -> String {
+        let reason = self.reason.as_str().replace('_', " ");
+        match &self.detail {
+            Some(detail) => format!("{reason} ({detail})"),
+            None => reason,
+        }
+    }
 }

@@ -50,7 +50,7 @@ impl Policy {
     }
 }
 
-/// What some records mean for the snapshots of their session.
+/// What some records mean for those who follow what happens: for the snapshots of their session, and for people elsewhere.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Activity {
     /// There is something in them that no snapshot has.
@@ -59,6 +59,8 @@ pub struct Activity {
     pub ends_run: bool,
     /// The session is closed.
     pub closes: bool,
+    /// Somebody elsewhere may want to be told of them.
+    pub is_news: bool,
 }
 
 impl Activity {
@@ -67,12 +69,10 @@ impl Activity {
         let mut activity = Activity::default();
         for event in events {
             activity.is_worth_keeping |= is_worth_keeping(event);
-            match event.kind() {
-                Some(Kind::RunCompleted | Kind::RunFailed | Kind::RunCancelled | Kind::RunInterrupted) => {
-                    activity.ends_run = true
-                }
-                Some(Kind::SessionClosed) => activity.closes = true,
-                _ => {}
+            if let Some(kind) = event.kind() {
+                activity.ends_run |= kind.ends_run();
+                activity.closes |= kind == Kind::SessionClosed;
+                activity.is_news |= kind.is_news();
             }
         }
         activity
@@ -103,18 +103,18 @@ mod tests {
     }
 
     #[test]
-    fn records_say_what_they_mean_for_snapshots() {
+    fn records_say_what_they_mean_for_those_who_follow() {
         let run_id = RunId::mint(1, 1);
         let end: Event<'static> = RunCompleted { run_id, stop_reason: None, usage: None }.into();
         let closed: Event<'static> = SessionClosed::default().into();
         let kept: Event<'static> = SnapshotCreated::default().into();
         let said = |events: &[&Event<'static>]| {
             let activity = Activity::of(events.iter().copied());
-            (activity.is_worth_keeping, activity.ends_run, activity.closes)
+            (activity.is_worth_keeping, activity.ends_run, activity.closes, activity.is_news)
         };
-        assert_eq!(said(&[]), (false, false, false));
-        assert_eq!(said(&[&kept]), (false, false, false));
-        assert_eq!(said(&[&kept, &end]), (true, true, false));
-        assert_eq!(said(&[&closed]), (true, false, true));
+        assert_eq!(said(&[]), (false, false, false, false));
+        assert_eq!(said(&[&kept]), (false, false, false, false));
+        assert_eq!(said(&[&kept, &end]), (true, true, false, true));
+        assert_eq!(said(&[&closed]), (true, false, true, false));
     }
 }

@@ -96,17 +96,9 @@ fn end_reason(event: &Event<'_>, run: RunId) -> Option<Option<String>> {
                 request.by.as_ref().map(|who| format!("by {who}"))
             }
         }),
-        Event::RunInterrupted(cut) if cut.run_id == run => {
-            let reason = cut.reason.as_str().replace('_', " ");
-            Some(Some(match &cut.detail {
-                Some(detail) => format!("{reason} ({detail})"),
-                None => reason,
-            }))
-        }
+        Event::RunInterrupted(cut) if cut.run_id == run => Some(Some(cut.why())),
         Event::RunCompleted(completed) if completed.run_id == run => {
-            // These are an agent's ways to say that it did what it was asked.
-            let usual = |reason: &&str| matches!(*reason, "end_turn" | "exit");
-            Some(completed.stop_reason.as_deref().filter(|reason| !usual(reason)).map(Into::into))
+            Some(completed.unusual_stop().map(Into::into))
         }
         Event::RunStarted(started) if started.run_id == run => Some(None),
         _ => None,

@@ -67,7 +67,7 @@ impl Observer for SnapshotInbox {
 
     fn answered(&self, _: StreamId, _: &Receipt) {}
 
-    fn happened(&self, stream: StreamId, activity: Activity) {
+    fn happened(&self, stream: StreamId, _: &Receipt, activity: Activity) {
         let Some(session) = stream.session().filter(|_| activity.is_worth_keeping) else { return };
         if locked(&self.noted).unsaved.note(session, activity) {
             self.woken.notify_one();

@@ -109,7 +109,8 @@ mod tests {
 
     use super::*;
 
-    const WORDS: Activity = Activity { is_worth_keeping: true, ends_run: false, closes: false };
+    const WORDS: Activity =
+        Activity { is_worth_keeping: true, ends_run: false, closes: false, is_news: false };
     const END: Activity = Activity { ends_run: true, ..WORDS };
 
     #[test]

@@ -58,10 +58,6 @@ pub struct TaskSettings {
     pub database: DatabaseSettings,
 }
 
-/// How long an agent may say nothing before its task is shown as stalled. A command need not say anything while it works.
-const STALL_AFTER: Duration = Duration::from_secs(10 * 60);
-const COMMAND_STALL_AFTER: Duration = Duration::from_secs(30 * 60);
-
 impl TaskSettings {
     fn limits(&self) -> Limits {
         let processors = std::thread::available_parallelism().map_or(1, usize::from);

@@ -6,14 +6,15 @@ use std::time::Duration;
 
 use rekindle_domain::event::TaskStatus;
 use rekindle_domain::id::TaskId;
+use rekindle_domain::stall::stall_limit;
 use rekindle_domain::task::scheduler::{By, Hold, Why};
 use rekindle_domain::task::{Task, TasksState};
 use rekindle_domain::time::Timestamp;
 use rekindle_wire::view::{TaskList, TaskProgress, TaskUsage, TaskView};
 
+use super::Tasks;
 use super::list::row_view;
 use super::update::unknown;
-use super::{COMMAND_STALL_AFTER, STALL_AFTER, Tasks};
 use crate::error::Result;
 use crate::feed::{Feed, FollowTask, TaskFollowing, TaskPoint};
 
@@ -102,8 +103,7 @@ impl Tasks {
 
     /// Tells whether a task runs and nothing was heard of it for long. Nobody ends it for that.
     fn is_stalled(&self, task: &Task, last_output_at: Option<Timestamp>) -> bool {
-        let usual = if task.spec.provider.is_command() { COMMAND_STALL_AFTER } else { STALL_AFTER };
-        let most = self.stall_after.unwrap_or(usual);
+        let most = stall_limit(self.stall_after, task.spec.provider.is_command());
         let heard = last_output_at.max(task.started_at).unwrap_or(task.updated_at);
         let now = self.views.workers.records.now();
         task.status == TaskStatus::Running && Duration::from_millis(now.millis_since(heard)) >= most
