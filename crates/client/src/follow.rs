@@ -56,6 +56,8 @@ pub struct Follow {
     pub session: String,
     /// The record behind which to begin.
     pub after: u64,
+    /// A person looks at it.
+    pub attended: bool,
 }
 
 /// How a stream ended.
@@ -80,7 +82,8 @@ impl Follow {
 
     fn run(mut self, tell: &mut impl FnMut(Heard) -> bool) -> Result<(), Failure> {
         let runtime = http::runtime().map_err(|error| Failure::failed("runtime", error))?;
-        let mut stream = Stream { last_id: None, after: self.after, ..Stream::default() };
+        let (after, attended) = (self.after, self.attended);
+        let mut stream = Stream { last_id: None, after, attended, ..Stream::default() };
         let mut since = Instant::now();
         let mut pause = FIRST_PAUSE;
         loop {
@@ -112,6 +115,7 @@ impl Follow {
 struct Stream {
     last_id: Option<String>,
     after: u64,
+    attended: bool,
     /// Something was heard since it was taken up.
     heard: bool,
     /// It was said that the daemon is away.
@@ -128,7 +132,8 @@ impl Stream {
         session: &str,
         tell: &mut impl FnMut(Heard) -> bool,
     ) -> Result<Ended, Option<Failure>> {
-        let path = format!("/api/sessions/{}/events?after={}", http::escape(session), self.after);
+        let attended = if self.attended { "&attended=true" } else { "" };
+        let path = format!("/api/sessions/{}/events?after={}{attended}", http::escape(session), self.after);
         let last_id = self.last_id.clone();
         let mut headers = vec![("accept", "text/event-stream")];
         headers.extend(last_id.as_deref().map(|id| ("last-event-id", id)));

@@ -58,7 +58,7 @@ pub(super) fn follow(
     after: u64,
 ) -> Result<Exit, Failure> {
     let (tell, heard) = mpsc::channel();
-    let follow = Follow { target: client.target().clone(), session, after };
+    let follow = Follow { target: client.target().clone(), session, after, attended: false };
     follow.begin(move |news| tell.send(news).is_ok());
     let mut printer = RecordPrinter::new(context.json, context.blobs());
     for news in heard {

@@ -49,14 +49,16 @@ pub(crate) fn watch(
     goal: Goal,
 ) -> Result<Exit, Failure> {
     let (tell, inputs) = mpsc::channel();
-    let follow = Follow { target: client.target().clone(), session: session.clone(), after };
-    let heard = tell.clone();
-    follow.begin(move |news| heard.send(Input::Heard(news)).is_ok());
     let signals = tell.clone();
     on_exit_signal(move || signals.send(Input::Signal).is_ok())
         .map_err(|error| Failure::failed("signals", error))?;
-    let pressed = move |key| tell.send(Input::Pressed(key)).is_ok();
+    let pressed = tell.clone();
+    let pressed = move |key| pressed.send(Input::Pressed(key)).is_ok();
     let terminal = if context.json { None } else { Terminal::take(pressed) };
+    // Whoever has a terminal here is not told by notifications what it shows.
+    let attended = terminal.is_some();
+    let follow = Follow { target: client.target().clone(), session: session.clone(), after, attended };
+    follow.begin(move |news| tell.send(Input::Heard(news)).is_ok());
     let mut watching = Watching {
         picture: Picture::new(context.blobs()),
         screen: Screen::ours(),

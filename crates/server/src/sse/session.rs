@@ -17,8 +17,9 @@ use crate::respond::Answer;
 use crate::stop::Closing;
 
 /// Follows a session.
-pub(crate) async fn follow(app: App, Session(id): Session, Start(since): Start, closing: Closing) -> Answer {
-    let following = app.ask_about(id, move |daemon| Ok(daemon.follow(id, since)?)).await?;
+pub(crate) async fn follow(app: App, Session(id): Session, start: Start, closing: Closing) -> Answer {
+    let Start { since, attended } = start;
+    let following = app.ask_about(id, move |daemon| Ok(daemon.follow(id, since, attended)?)).await?;
     Ok(super::respond(events(following, next, closing)))
 }
 

@@ -11,8 +11,11 @@ use serde::Deserialize;
 use crate::error::ApiError;
 use crate::extract::Ask;
 
-/// Where a stream begins, as a request says it.
-pub(crate) struct Start(pub(super) Since);
+/// Where a stream begins, as a request says it, and whether a person looks at it.
+pub(crate) struct Start {
+    pub(super) since: Since,
+    pub(super) attended: bool,
+}
 
 /// What a query says of it.
 #[derive(Deserialize, JsonSchema)]
@@ -21,14 +24,18 @@ pub(crate) struct After {
     /// Behind this record; 0 for the beginning.
     #[serde(default)]
     after: u64,
+    /// A person looks at what is told: notifications that are for sessions which nobody looks at are left out meanwhile.
+    #[serde(default)]
+    attended: bool,
 }
 
 impl<S: Send + Sync> FromRequestParts<S> for Start {
     type Rejection = ApiError;
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Start, ApiError> {
-        let Ask(After { after }) = Ask::from_request_parts(parts, state).await?;
+        let Ask(After { after, attended }) = Ask::from_request_parts(parts, state).await?;
         // A browser that comes back repeats the query it first came with; what it has seen since counts.
-        Ok(Start(last_event_id(&parts.headers)?.unwrap_or(Since::After(after))))
+        let since = last_event_id(&parts.headers)?.unwrap_or(Since::After(after));
+        Ok(Start { since, attended })
     }
 }
 
@@ -75,7 +82,7 @@ mod tests {
         }
         let (mut parts, _) = request.body(Body::empty()).expect("a request").into_parts();
         let start = Start::from_request_parts(&mut parts, &()).await;
-        start.map(|Start(since)| since).map_err(|error| (error.status().as_u16(), error.code()))
+        start.map(|start| start.since).map_err(|error| (error.status().as_u16(), error.code()))
     }
 
     #[tokio::test]

@@ -57,6 +57,7 @@ fn daemon(directory: &Path, gate: &Gate) -> Arc<Daemon> {
         worktrees: directory.join("worktrees"),
         worktree_preparation: Default::default(),
         waits: WaitSettings::default(),
+        notifications: Default::default(),
     };
     let disk: SharedDisk = Arc::new(Tapped(gate.clone()));
     let boot = "boot_1".parse().expect("an id");

@@ -16,7 +16,7 @@ use tokio::sync::broadcast::error::RecvError;
 use tokio::task::spawn_blocking;
 
 use super::recent::Read;
-use super::{EncodedOnce, Feed, News, Subscription, Told};
+use super::{Attending, EncodedOnce, Feed, News, Subscription, Told};
 use crate::drive::worker::Command;
 use crate::error::{Result, ServiceError};
 use crate::session_span::session_span;
@@ -56,6 +56,8 @@ pub struct Following {
     /// Where the log is damaged, in the history too: nothing behind it is told, and nothing follows.
     damage: Option<(Arc<Damage>, Cursor)>,
     over: bool,
+    /// Kept while a person looks at what is told.
+    _attending: Option<Attending>,
 }
 
 impl Following {
@@ -92,6 +94,7 @@ impl Following {
                 (damage, begin)
             }),
             over: false,
+            _attending: None,
         };
         let first = current.state.forked_from.map_or(1, |from| from.seq + 1);
         if let Some(why) = history.missing.as_ref().filter(|_| after.saturating_add(1) < first) {
@@ -106,6 +109,13 @@ impl Following {
             }
         }
         Ok(following)
+    }
+
+    /// Says that a person looks at what is told.
+    pub(crate) fn attended(mut self) -> Following {
+        let clock = self.views.workers.records.clock().clone();
+        self._attending = Some(self.feed.attendance.attend(self.session, clock));
+        self
     }
 
     /// Returns the number of the newest record that is known to be there.

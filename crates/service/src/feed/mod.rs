@@ -1,6 +1,7 @@
 //! The feed of live news: who follows a session is told of every record and of words that are in no record yet. Records are
 //! read from the log, so that a follower who comes late or falls behind misses none; only words are kept in memory.
 
+mod attendance;
 mod await_outcome;
 mod encoded_once;
 mod follow;
@@ -8,6 +9,7 @@ mod follow_task;
 mod recent;
 mod stream;
 
+pub(crate) use attendance::{Attendance, Attending};
 pub(crate) use await_outcome::await_outcome;
 pub use encoded_once::EncodedOnce;
 pub use follow::{Following, Since};
@@ -120,6 +122,8 @@ pub struct Feed {
     tasks: watch::Sender<u64>,
     /// Held by everybody who reads a log for a follower.
     reading: Arc<Semaphore>,
+    /// Who looks at what they follow.
+    pub(crate) attendance: Arc<Attendance>,
     /// Those who follow one session, and those who follow every.
     pub(crate) one: Arc<Stream>,
     pub(crate) every: Arc<Stream>,
@@ -127,9 +131,17 @@ pub struct Feed {
 
 impl Default for Feed {
     fn default() -> Feed {
-        let (one, every) = Default::default();
+        let (one, every, attendance) = Default::default();
         let (all, reading) = (broadcast::channel(BUFFER).0, Arc::new(Semaphore::new(READS)));
-        Feed { sessions: Mutex::default(), all, tasks: watch::Sender::new(0), reading, one, every }
+        Feed {
+            sessions: Mutex::default(),
+            all,
+            tasks: watch::Sender::new(0),
+            reading,
+            attendance,
+            one,
+            every,
+        }
     }
 }
 

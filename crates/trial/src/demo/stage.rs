@@ -233,7 +233,7 @@ impl Stage {
         self.life += 1;
         let (life, tell) = (self.life, self.tell.clone());
         let target = self.client()?.target().clone();
-        let follow = Follow { target, session: self.session.clone(), after: self.after };
+        let follow = Follow { target, session: self.session.clone(), after: self.after, attended: false };
         follow.begin(move |heard| {
             let goes_on = !matches!(heard, Heard::Away);
             tell.send(Input::Heard(life, heard)).is_ok() && goes_on

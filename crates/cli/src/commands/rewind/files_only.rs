@@ -57,7 +57,8 @@ pub(super) fn run(
 /// Waits for the record that says what came of it: also through the death of the daemon, whose successor finishes it.
 fn await_end(client: &Client, id: &str, after: u64) -> Result<String, Failure> {
     let (tell, told) = sync_channel(1);
-    let follow = Follow { target: client.target().clone(), session: id.to_owned(), after };
+    let (target, session) = (client.target().clone(), id.to_owned());
+    let follow = Follow { target, session, after, attended: false };
     follow.begin(move |heard| match heard {
         Heard::Record(line) if is_end(&line) => {
             let _ = tell.send(Ok(line));

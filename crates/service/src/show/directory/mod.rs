@@ -129,6 +129,11 @@ impl Directory {
         if entry.examined { Some(entry) } else { self.examine(store, entry) }
     }
 
+    /// Returns a session as it was when it was last looked at. Waits for nobody.
+    pub(crate) fn peek(&self, session: SessionId) -> Option<SessionEntry> {
+        locked(&self.known).entries.get(&session).cloned()
+    }
+
     /// Looks again at a session that could not be loaded: it may have been put right since.
     fn reload(&self, store: &dyn Catalog, entry: SessionEntry) -> Option<SessionEntry> {
         let session = entry.state.id;
