@@ -1,6 +1,7 @@
 //! Notifications: what people are told of sessions and tasks while they look elsewhere. What is told is a [`Notice`]; where it goes
-//! is a [`Sink`] of the configuration, which says what it wants and delivers in bounded time. Who derives notices, keeps them until they are
-//! delivered and tries again is not here.
+//! is a [`Sink`] of the configuration, which says what it wants and delivers in bounded time. Which records are worth a notice is decided
+//! here too ([`derive`]), and so is what an outbox amounts to in which they wait ([`outbox`]); who reads records, keeps the outbox and
+//! tries again is not here.
 
 mod base_url;
 mod bell;
@@ -9,11 +10,13 @@ mod child_environment;
 mod command;
 mod config;
 mod delivery;
+pub mod derive;
 mod desktop;
 #[cfg(test)]
 mod fake_machine;
 mod machine;
 mod notice;
+pub mod outbox;
 mod process;
 mod quiet_hours;
 mod rate_limit;
