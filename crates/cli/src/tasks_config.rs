@@ -74,6 +74,11 @@ impl TasksConfig {
         }
     }
 
+    /// Returns after how long a run is stalled whose agent says nothing.
+    pub(crate) fn stall_after(&self) -> Option<Duration> {
+        self.stall_after
+    }
+
     /// Returns how tasks are scheduled, and what they may use.
     pub(crate) fn settings(&self, budgets: &BudgetsConfig) -> TaskSettings {
         let numbers = |limits: &BTreeMap<String, NonZeroUsize>| {

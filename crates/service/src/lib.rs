@@ -2,7 +2,7 @@
 //! are below, in the domain and the agent crate; here they meet files and processes.
 //!
 //! From the top: `daemon` is the door; `commands` handle what is asked of sessions, `tasks` queue work for them; `metrics` and `feed` tell how things stand and what
-//! is new; `show` turns state into what callers see; `drive` runs agents, one worker for each session; `snapshots` keeps what sessions were. What lies beside
+//! is new; `show` turns state into what callers see; `drive` runs agents, one worker for each session; `snapshots` keeps what sessions were; `notifications` tell people elsewhere. What lies beside
 //! these folders is what they stand on: `worker_pool` has workers whatever they do, `records` what they write, `session_span` whose lines
 //! are in the log.
 
@@ -24,6 +24,7 @@ mod lock;
 mod lock_file;
 mod log_search;
 pub mod metrics;
+pub mod notifications;
 mod records;
 mod session_span;
 mod show;

@@ -181,6 +181,16 @@ impl Layout {
         self.home.join("tasks.db")
     }
 
+    /// The directory of notifications.
+    pub fn notify(&self) -> PathBuf {
+        self.home.join("notify")
+    }
+
+    /// The outbox of notifications: what waits to be delivered, and what was.
+    pub fn outbox(&self) -> PathBuf {
+        self.notify().join("outbox.jsonl")
+    }
+
     /// A stream's log.
     pub fn stream_log(&self, stream: StreamId) -> PathBuf {
         match self.streams.0.iter().find(|known| known.kind.byte == stream.kind()) {

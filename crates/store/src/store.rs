@@ -18,6 +18,7 @@ use rekindle_domain::event::LogRepaired;
 use rekindle_domain::id::{BootId, SessionId, StreamId};
 use rekindle_domain::quarantine::Quarantine;
 use rekindle_domain::session::SessionState;
+use rekindle_domain::task::TasksState;
 use rekindle_domain::time::Clock;
 use rekindle_domain::token::TokenIndex;
 
@@ -132,6 +133,11 @@ impl Store {
     /// Returns a session if it can be looked at without waiting for anyone.
     pub fn at_hand(&self, session: SessionId) -> Option<Current> {
         self.committer.at_hand::<SessionFold>(session.into()).map(Current::from)
+    }
+
+    /// Returns the tasks that have not ended, if they can be looked at without waiting for anyone.
+    pub fn tasks_at_hand(&self) -> Option<Committed<TasksState>> {
+        self.committer.at_hand(StreamId::tasks())
     }
 }
 

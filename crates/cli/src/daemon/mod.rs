@@ -29,8 +29,11 @@ use rekindle_domain::token::sha256_hex;
 use rekindle_holder::client::{Scopes, runtime_dir_or_another};
 use rekindle_holder::identity::Identity;
 use rekindle_holder::tree::MARK;
+use rekindle_notify::{Machine, Sinks, ThisMachine};
 use rekindle_server::{Ending, Listeners};
-use rekindle_service::daemon::{CheckpointSettings, Daemon, OpenDaemonError, Settings};
+use rekindle_service::daemon::{
+    CheckpointSettings, Daemon, NotificationSettings, OpenDaemonError, Settings, Target,
+};
 use rekindle_store::disk::RealDisk;
 use tokio::signal::unix::{SignalKind, signal};
 
@@ -79,6 +82,7 @@ pub(crate) fn run(
     let worktrees = worktrees.directory(&context.home);
     let env_files = config.as_ref().map(Config::env_files).unwrap_or_default();
     let tasks = config.as_ref().map(|config| config.tasks.settings(&config.budgets)).unwrap_or_default();
+    let notifications = config.as_ref().map(notification_settings).unwrap_or_default();
     // Whoever cannot read how long something is to be kept lets nothing go.
     let collection = config.as_ref().ok().and_then(Config::collection);
     let base_url = config.as_ref().ok().and_then(|config| config.notify.base_url.clone());
@@ -110,6 +114,7 @@ pub(crate) fn run(
         worktree_preparation,
         waits,
         base_url,
+        notifications,
     };
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
     let daemon = Daemon::open(settings, &context.disk(), opener.boot_id, clock).map_err(refused)?;
@@ -178,6 +183,23 @@ fn scopes() -> Option<Scopes> {
 fn checkpoint_settings(config: &Config) -> CheckpointSettings {
     let WorkspaceConfig { exclude, include } = config.workspace.clone();
     CheckpointSettings { mode: config.checkpoints.mode, exclude, include }
+}
+
+/// Returns who is told elsewhere what becomes of sessions.
+fn notification_settings(config: &Config) -> NotificationSettings {
+    let machine: Arc<dyn Machine> = Arc::new(ThisMachine);
+    let sinks = Sinks::new(&config.notify, &machine).sinks;
+    for sink in &sinks {
+        if let Some(problem) = sink.problem() {
+            tracing::warn!(sink = sink.name(), "it cannot be told anything yet: {problem}");
+        }
+    }
+    NotificationSettings {
+        targets: sinks.into_iter().map(|sink| Arc::new(sink) as Arc<dyn Target>).collect(),
+        settle: config.notify.settle,
+        progress_every: config.notify.progress_every,
+        stall_after: config.tasks.stall_after(),
+    }
 }
 
 /// Returns our environment as far as it is text, and anyone else's business.

@@ -56,7 +56,9 @@ use crate::drive::worker::{Command, Workers};
 use crate::error::{Result, ServiceError};
 use crate::feed::{self, Anywhere, Feed, Subscription};
 use crate::idempotency::Key;
-use crate::metrics::{Format, Metrics};
+use crate::metrics::{Counted, Format, Metrics};
+use crate::notifications::Notifications;
+pub use crate::notifications::{NotificationSettings, Target};
 use crate::show::log::{self, LogPage};
 use crate::show::{SessionEntry, Views, find_run_checkpoints, run_diff};
 use crate::snapshots::Snapshots;
@@ -103,6 +105,8 @@ pub struct Settings {
     pub waits: WaitSettings,
     /// The address of this daemon that answer links begin with; without one there are none.
     pub base_url: Option<BaseUrl>,
+    /// Who is told elsewhere what becomes of sessions.
+    pub notifications: NotificationSettings,
 }
 
 /// What came of a request for a session.
@@ -129,6 +133,7 @@ pub struct Daemon {
     tasks: Arc<Tasks>,
     waits: WaitSettings,
     answer_links: Option<Arc<AnswerLinks>>,
+    notifications: Option<Arc<Notifications>>,
     locks: Locks,
 }
 
@@ -141,6 +146,11 @@ impl Daemon {
         }
         if let Err(error) = self.tasks.begin_thread() {
             tracing::error!("no tasks are begun: {error}");
+        }
+        if let Some(Err(error)) =
+            self.notifications.as_ref().map(|notifications| notifications.begin_threads())
+        {
+            tracing::error!("nobody is notified: {error}");
         }
     }
 
@@ -441,10 +451,11 @@ impl Daemon {
         Ok(self.store.blobs().get(id)?)
     }
 
-    /// Follows a session's log and what its agent says.
-    pub fn follow(&self, id: SessionId, since: Since) -> Result<Following> {
+    /// Follows a session's log and what its agent says; `attended` says that a person looks at it.
+    pub fn follow(&self, id: SessionId, since: Since, attended: bool) -> Result<Following> {
         self.entry(id)?;
-        Following::new(&self.feed, &self.views, id, since)
+        let following = Following::new(&self.feed, &self.views, id, since)?;
+        Ok(if attended { following.attended() } else { following })
     }
 
     /// Follows everything: who is told looks at the session.
@@ -464,7 +475,13 @@ impl Daemon {
 
     /// Writes what is counted and known, for those who watch many daemons.
     pub fn metrics(&self, format: Format) -> String {
-        self.metrics.show(&self.views, self.store.meter(), &self.snapshots.counts, &self.feed, format)
+        let counted = Counted {
+            meter: self.store.meter(),
+            snapshots: &self.snapshots.counts,
+            feed: &self.feed,
+            notifications: self.notifications.as_ref().map(|notifications| notifications.counts()),
+        };
+        self.metrics.show(&self.views, &counted, format)
     }
 
     /// Cancels everything and ends every agent; returns how many are left after the time agents get.
@@ -485,6 +502,9 @@ impl Daemon {
     /// Leaves: agents work on, everything that is known is on disk.
     pub fn leave(&self) {
         self.tasks.leave();
+        if let Some(notifications) = &self.notifications {
+            notifications.leave();
+        }
         shutdown::leave(&self.store, &self.views, &self.access, &self.snapshots);
     }
 

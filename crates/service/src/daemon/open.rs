@@ -8,6 +8,7 @@ use std::time::Instant;
 
 use rekindle_agent::connection::Delta;
 use rekindle_domain::id::{BootId, SessionId, StreamId};
+use rekindle_domain::projector::HolderProof;
 use rekindle_domain::time::Clock;
 use rekindle_holder::client::{Executable, InstallError, highest_epoch, install_executable};
 use rekindle_store::commit::Receipt;
@@ -33,6 +34,7 @@ use crate::drive::worker::{Watcher, Workers};
 use crate::drive::workspace_files::WorkspaceFiles;
 use crate::feed::{self, Feed, News};
 use crate::metrics::Metrics;
+use crate::notifications::{HolderLook, LinkMint, NoLinks, Notifications, Sources};
 use crate::records::Records;
 use crate::show::{Directory, LogDetails, Views};
 use crate::snapshots::Snapshots;
@@ -118,10 +120,24 @@ impl Daemon {
         let _ = watch.task_database.set(database.clone());
         let tasks = Tasks::new(store.clone(), views.clone(), &settings.tasks, database, watch.wake.clone());
         let tasks = Arc::new(tasks);
-        let _ = metrics.opening.set(begin.elapsed());
         let answer_links = settings.base_url.map(|base_url| {
             Arc::new(AnswerLinks::new(workers.records.clone(), base_url, settings.waits.token_lifetime))
         });
+        let notifications = Notifications::new(
+            settings.notifications,
+            Sources {
+                disk: disk.clone(),
+                store: store.clone(),
+                directory: views.directory.clone(),
+                log_details: views.log_details.clone(),
+                attendance: feed.attendance.clone(),
+                holder: holder_look(&workers),
+                links: link_mint(answer_links.as_ref()),
+                clock: workers.records.clock().clone(),
+            },
+        );
+        let notifications = notifications.map(Arc::new);
+        let _ = metrics.opening.set(begin.elapsed());
         let (home, waits, locks) = (settings.home, settings.waits, Locks::default());
         Ok(Arc::new(Daemon {
             home,
@@ -137,9 +153,27 @@ impl Daemon {
             tasks,
             waits,
             answer_links,
+            notifications,
             locks,
         }))
     }
+}
+
+/// Returns who makes links for notifications.
+fn link_mint(links: Option<&Arc<AnswerLinks>>) -> Arc<dyn LinkMint> {
+    match links {
+        Some(links) => links.clone(),
+        None => Arc::new(NoLinks),
+    }
+}
+
+/// Returns what is known of sessions' holders: what their workers see.
+fn holder_look(workers: &Arc<Workers>) -> Box<HolderLook> {
+    let workers = workers.clone();
+    Box::new(move |session| {
+        let seen = workers.pool.get(session).and_then(|seat| seat.sighting().holder);
+        seen.unwrap_or(HolderProof::Pending)
+    })
 }
 
 /// Removes what imports have left that were cut short. It can wait where that fails: nobody reads it.

@@ -8,6 +8,7 @@ mod process;
 mod show;
 
 pub use page::Format;
+pub(crate) use show::Counted;
 
 use std::sync::OnceLock;
 use std::time::Duration;

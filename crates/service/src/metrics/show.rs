@@ -12,20 +12,24 @@ use super::{Metrics, process};
 use crate::drive::checkpoints::CheckpointCounts;
 use crate::drive::worker::Workers;
 use crate::feed::Feed;
+use crate::notifications::SinkCounts;
 use crate::records::Records;
 use crate::show::{DIRECTORIES, Views};
 use crate::snapshots::SnapshotCounts;
 
+/// What is counted elsewhere.
+pub(crate) struct Counted<'a> {
+    pub(crate) meter: &'a Meter,
+    pub(crate) snapshots: &'a SnapshotCounts,
+    pub(crate) feed: &'a Feed,
+    /// None where nobody is notified.
+    pub(crate) notifications: Option<Vec<SinkCounts>>,
+}
+
 impl Metrics {
     /// Writes the page. Asks neither the disk nor the committer for anything.
-    pub(crate) fn show(
-        &self,
-        views: &Views,
-        meter: &Meter,
-        snapshot_counts: &SnapshotCounts,
-        feed: &Feed,
-        format: Format,
-    ) -> String {
+    pub(crate) fn show(&self, views: &Views, counted: &Counted<'_>, format: Format) -> String {
+        let Counted { meter, feed, .. } = *counted;
         let mut page = Page::new(format);
         let family = ("rekindle_build_info", Kind::Gauge, "The daemon's version; always 1");
         page.labelled(family, "version", [(env!("CARGO_PKG_VERSION"), 1)]);
@@ -40,7 +44,10 @@ impl Metrics {
         records(&mut page, meter);
         store(&mut page, meter, &views.workers.records);
         checkpoints(&mut page, &views.workers.checkpoint_counts);
-        snapshots(&mut page, snapshot_counts);
+        snapshots(&mut page, counted.snapshots);
+        if let Some(sinks) = &counted.notifications {
+            notifications(&mut page, sinks);
+        }
         self.start(&mut page);
         streams(&mut page, feed);
         self.http.show(&mut page);
@@ -171,6 +178,27 @@ fn snapshots(page: &mut Page, counts: &SnapshotCounts) {
         page.family(name, Kind::Histogram, help);
         page.histogram(&[], &histogram.read());
     }
+}
+
+fn notifications(page: &mut Page, sinks: &[SinkCounts]) {
+    let help = "Notifications that were delivered, or will not be, by sink and how";
+    page.family("rekindle_notifications_total", Kind::Counter, help);
+    for sink in sinks {
+        for (outcome, count) in &sink.ended {
+            page.sample(&[("sink", &sink.sink), ("outcome", outcome)], count);
+        }
+    }
+    let names = || sinks.iter().map(|sink| sink.sink.as_str());
+    let help = "Attempts to deliver that failed and are repeated";
+    let failed = names().zip(sinks.iter().map(|sink| sink.failed));
+    page.labelled(("rekindle_notification_failures_total", Kind::Counter, help), "sink", failed);
+    let waiting = names().zip(sinks.iter().map(|sink| sink.waiting));
+    let family =
+        ("rekindle_notifications_waiting", Kind::Gauge, "Notifications that wait for their delivery");
+    page.labelled(family, "sink", waiting);
+    let help = "How long the oldest of them has waited; 0 if there is none";
+    let oldest = names().zip(sinks.iter().map(|sink| seconds(Duration::from_millis(sink.oldest_ms))));
+    page.labelled(("rekindle_notification_oldest_age_seconds", Kind::Gauge, help), "sink", oldest);
 }
 
 fn streams(page: &mut Page, feed: &Feed) {
