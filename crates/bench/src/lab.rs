@@ -22,6 +22,9 @@ use crate::ears::Ear;
 use crate::home::{WallClock, open_on};
 use crate::rig::beside;
 
+/// The configuration of daemons, where there is one.
+const CONFIG: &str = "daemon.toml";
+
 /// A home, and its daemon while there is one.
 pub(crate) struct Lab {
     daemon: Option<Daemon>,
@@ -68,6 +71,11 @@ impl Lab {
         Ok(command)
     }
 
+    /// Has daemons from now on read this as their configuration.
+    pub(crate) fn configure(&self, config: &str) -> anyhow::Result<()> {
+        std::fs::write(self.temp.at(CONFIG), config).context("cannot write a configuration")
+    }
+
     /// Starts a daemon and waits until it listens.
     pub(crate) fn start(&mut self) -> anyhow::Result<()> {
         self.serve(&[])
@@ -90,6 +98,10 @@ impl Lab {
     fn serve(&mut self, arguments: &[&str]) -> anyhow::Result<()> {
         let mut command = self.rekindle(&["serve", "--background"])?;
         command.args(arguments);
+        let config = self.temp.at(CONFIG);
+        if config.exists() {
+            command.env("REKINDLE_CONFIG", config);
+        }
         self.daemon = Some(Daemon::start(command, &self.temp.at("daemon.log"))?);
         Ok(())
     }

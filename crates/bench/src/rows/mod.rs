@@ -118,8 +118,12 @@ const TASKS: Bench = Bench {
 
 const REACH: Bench = Bench {
     name: "reach",
-    check: workspace::check,
-    programs: &[Program { name: "worktree", run: reach::worktree::run }],
+    check: || (DAEMON.check)().and_then(|()| workspace::check()),
+    programs: &[
+        Program { name: "worktree", run: reach::worktree::run },
+        Program { name: "webhook", run: reach::webhook::run },
+        Program { name: "slow-target", run: reach::slow_target::run },
+    ],
 };
 
 impl Bench {

@@ -19,6 +19,7 @@ mod import;
 mod late_answer;
 mod log;
 mod log_from_daemon;
+mod notify;
 mod ps;
 mod resume;
 mod rewind;
@@ -66,6 +67,7 @@ pub(crate) enum Command {
     Status(status::Args),
     Snapshot(snapshot::Args),
     Task(task::Args),
+    Notify(notify::Args),
     Agents(agents::Args),
     Serve(serve::Args),
     Restart(stop::RestartArgs),
@@ -124,6 +126,7 @@ pub(crate) fn run(shared: Shared, command: Command) -> Result<Exit, Failure> {
         Command::Status(args) => status::run(&context()?, &args),
         Command::Snapshot(args) => snapshot::run(&context()?, &args),
         Command::Task(args) => task::run(&context()?, args),
+        Command::Notify(args) => notify::run(&here("notify")?, &args),
         Command::Serve(args) => serve::run(&here("serve")?, &args),
         Command::Restart(args) => stop::restart(&here("restart")?, &args),
         Command::Stop(args) => stop::run(&context()?, &args),

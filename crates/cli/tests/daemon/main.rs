@@ -33,6 +33,7 @@ mod manager;
 mod metrics;
 mod middle;
 mod newer;
+mod notifications;
 mod older;
 mod once;
 mod outside;

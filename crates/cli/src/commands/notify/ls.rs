@@ -1,0 +1,43 @@
+//! `rekindle notify ls`: the sinks of the configuration, without anything secret.
+
+use std::io::Write;
+
+use rekindle_client::failure::{Exit, Failure};
+use rekindle_notify::Sink;
+use rekindle_terminal::output::{BOLD, DIM, PLAIN, WARN, styled};
+use serde_json::json;
+
+use super::{Context, fitting_table, sinks};
+
+/// List the sinks: what each is, and what keeps it from delivering
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  rekindle notify ls
+  rekindle notify ls --json | jq -r '.sinks[].name'")]
+pub(super) struct Args {}
+
+pub(super) fn run(context: &Context, _: &Args) -> Result<Exit, Failure> {
+    let sinks = sinks()?;
+    let described =
+        |sink: &Sink| json!({"name": sink.name(), "what": sink.describe(), "problem": sink.problem()});
+    let all: Vec<_> = sinks.sinks.iter().map(described).collect();
+    context.print(&json!({"sinks": all, "bells": sinks.bells.len()}), |out| {
+        let row = |sink: &Sink| {
+            let problem = sink.problem().map(|problem| (WARN, problem)).unwrap_or((DIM, String::new()));
+            vec![(BOLD, sink.name().to_owned()), (PLAIN, sink.describe()), problem]
+        };
+        let rows: Vec<_> = sinks.sinks.iter().map(row).collect();
+        for line in fitting_table(rows) {
+            writeln!(out, "{}", line.trim_end())?;
+        }
+        match (sinks.sinks.is_empty(), sinks.bells.len()) {
+            (true, 0) => {
+                writeln!(out, "nobody is told anything: [notify.sinks.NAME] in config.toml says whom to tell")
+            }
+            (_, 0) => Ok(()),
+            (_, _) => {
+                writeln!(out, "{}", styled(DIM, "a bell rings where somebody watches: rekindle ps --watch"))
+            }
+        }
+    })
+}
