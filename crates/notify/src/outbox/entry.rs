@@ -175,6 +175,9 @@ pub struct Told {
     pub kind: Option<NoticeKind>,
     /// What the session or the task is called, or what was summed up.
     pub title: String,
+    /// What a summary counted.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub counts: BTreeMap<NoticeKind, u64>,
     /// Attempts that failed before.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub failures: u32,
@@ -191,14 +194,14 @@ fn is_zero(count: &u32) -> bool {
 impl Told {
     /// Says how the delivery of a message ended.
     pub fn new(sink: &str, n: Option<u64>, message: &Message, at: Timestamp, outcome: Outcome) -> Told {
-        let (kind, title) = match message {
-            Message::Notice(notice) => (Some(notice.kind), notice.title.clone()),
+        let (kind, title, counts) = match message {
+            Message::Notice(notice) => (Some(notice.kind), notice.title.clone(), BTreeMap::new()),
             Message::Summary(summary) => {
                 let counts = summary.counts.iter().map(|(kind, count)| format!("{count} {}", kind.name()));
-                (None, counts.collect::<Vec<_>>().join(", "))
+                (None, counts.collect::<Vec<_>>().join(", "), summary.counts.clone())
             }
         };
         let event_id = message.event_id().to_owned();
-        Told { sink: sink.to_owned(), at, outcome, n, event_id, kind, title, failures: 0, why: None }
+        Told { sink: sink.to_owned(), at, outcome, n, event_id, kind, title, counts, failures: 0, why: None }
     }
 }

@@ -64,7 +64,7 @@ impl Outbox {
             }
             Entry::Summary { sink, held } => self.queue(&sink).held = Some(held),
             Entry::Told(told) => {
-                self.queue(&told.sink).remove(told.n);
+                self.queue(&told.sink).remove(&told);
                 if self.recent.len() >= REMEMBERED {
                     self.recent.pop_front();
                 }

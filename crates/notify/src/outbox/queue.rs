@@ -7,7 +7,7 @@ use std::sync::Arc;
 use rekindle_domain::time::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use super::entry::{Entry, Noticed, Recipients};
+use super::entry::{Entry, Noticed, Recipients, Told};
 use crate::notice::{Notice, Summary};
 
 /// Notices that wait for one sink by themselves. What comes behind them is summed up: nobody reads hundreds of messages, and a target
@@ -177,11 +177,22 @@ impl Queue {
         }
     }
 
-    /// Takes out what is over: a notice, or the summary.
-    pub(super) fn remove(&mut self, n: Option<u64>) {
-        match n {
-            Some(n) => self.waiting.retain(|waiting| waiting.n != n),
-            None => self.held = None,
+    /// Takes out what is over: a notice, or what a summary counted. What was added to that while it was on its way stays.
+    pub(super) fn remove(&mut self, told: &Told) {
+        if let Some(n) = told.n {
+            return self.waiting.retain(|waiting| waiting.n != n);
+        }
+        let Some(held) = &mut self.held else { return };
+        for (kind, count) in &told.counts {
+            if let Some(left) = held.summary.counts.get_mut(kind) {
+                *left = left.saturating_sub(*count);
+            }
+        }
+        held.summary.counts.retain(|_, left| *left > 0);
+        (held.since, held.summary.since, held.failures) = (told.at, held.summary.until, 0);
+        held.why.clear();
+        if held.summary.counts.is_empty() {
+            self.held = None;
         }
     }
 

@@ -127,9 +127,20 @@ fn however_much_happens_a_queue_stays_small_and_nothing_is_forgotten() {
     };
     assert_eq!(held.summary.counts[&NoticeKind::Completed], 100_000 - 256);
     assert_eq!(held.summary.event_id, "sess_1.99999");
-    outbox.apply(told("slow", None, Outcome::Delivered));
+    // What is added while that is on its way is told with the next.
+    let late = Recipients { later: [("slow".to_owned(), at(0))].into(), ..Recipients::default() };
+    outbox.apply(noticed(100_000, None, late));
+    let sum = Message::Summary(held.summary);
+    outbox.apply(Entry::Told(Told::new("slow", None, &sum, at(9), Outcome::Delivered)));
+    assert_eq!(outbox.waiting_for("slow").map(Queue::len), Some(1));
+    assert_eq!(read_again(outbox.entries()), outbox);
+    let Next::Summary(held) = outbox.waiting_for("slow").expect("a queue").next(at(9)) else {
+        panic!("no summary");
+    };
+    let sum = Message::Summary(held.summary);
+    outbox.apply(Entry::Told(Told::new("slow", None, &sum, at(9), Outcome::Delivered)));
     assert!(outbox.waiting_for("slow").is_some_and(Queue::is_empty));
-    assert_eq!(outbox.recent().count(), 257);
+    assert_eq!(outbox.recent().count(), 258);
 }
 
 #[test]

@@ -31,16 +31,14 @@ pub(super) fn behind(
 pub(super) fn forgettable<'a>(
     outbox: &'a Outbox,
     as_of: Timestamp,
-    state: impl Fn(StreamId) -> Option<(u64, Timestamp)> + 'a,
+    state: impl Fn(StreamId) -> Option<&'a SessionState> + 'a,
 ) -> impl Iterator<Item = StreamId> + 'a {
     let cursors = outbox.cursors().filter(|cursor| cursor.stream.session().is_some());
-    let is_known_without = move |cursor: &&Cursor| match state(cursor.stream) {
-        None => true,
-        Some((last_seq, updated_at)) => {
-            let says_more =
-                cursor.interrupted.is_some() || cursor.stalled_at.is_some() || cursor.progress_at.is_some();
-            cursor.seq == last_seq && updated_at < as_of && !says_more
-        }
+    let says_nothing = move |cursor: &&Cursor| {
+        state(cursor.stream).is_none_or(|state| {
+            let is_over = state.open_run().is_none() && state.recovery.interruption.is_none();
+            is_over && cursor.seq == state.last_seq && state.updated_at < as_of
+        })
     };
-    cursors.filter(is_known_without).map(|cursor| cursor.stream)
+    cursors.filter(says_nothing).map(|cursor| cursor.stream)
 }

@@ -109,6 +109,7 @@ struct Begin {
 fn begin(reader: &LogReader, state: &SessionState, from: &From) -> io::Result<Begin> {
     let at = |place: Place, seq: u64, h| Begin { place, not_before: None, seq, h };
     match from {
+        From::Seq(seq) if *seq > state.last_seq => Ok(at(reader.end(), state.last_seq, state.last_hash)),
         From::Seq(seq) => Ok(at(reader.find(*seq)?.unwrap_or(Place::START), 0, None)),
         From::Time(time) => {
             let not_before = Some(*time);

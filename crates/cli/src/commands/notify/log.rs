@@ -38,7 +38,8 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<Exit, Failure> {
     shown.reverse();
     let waiting = |(sink, queue): (&str, &Queue)| json!({"sink": sink, "waiting": queue.len(), "since": queue.oldest(), "why": queue.why()});
     let queues: Vec<_> = outbox.queues().filter(|(_, queue)| !queue.is_empty()).map(waiting).collect();
-    context.print(&json!({"deliveries": shown, "waiting": queues}), |out| text(out, &shown, &outbox, now))
+    context
+        .print(&json!({"deliveries": shown, "waiting": queues}), |out| Ok(text(out, &shown, &outbox, now)?))
 }
 
 fn text(out: &mut dyn Write, shown: &[&Told], outbox: &Outbox, now: Timestamp) -> std::io::Result<()> {

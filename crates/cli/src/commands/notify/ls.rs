@@ -1,7 +1,5 @@
 //! `rekindle notify ls`: the sinks of the configuration, without anything secret.
 
-use std::io::Write;
-
 use rekindle_client::failure::{Exit, Failure};
 use rekindle_notify::Sink;
 use rekindle_terminal::output::{BOLD, DIM, PLAIN, WARN, styled};
@@ -30,14 +28,12 @@ pub(super) fn run(context: &Context, _: &Args) -> Result<Exit, Failure> {
         for line in fitting_table(rows) {
             writeln!(out, "{}", line.trim_end())?;
         }
-        match (sinks.sinks.is_empty(), sinks.bells.len()) {
-            (true, 0) => {
-                writeln!(out, "nobody is told anything: [notify.sinks.NAME] in config.toml says whom to tell")
-            }
-            (_, 0) => Ok(()),
-            (_, _) => {
-                writeln!(out, "{}", styled(DIM, "a bell rings where somebody watches: rekindle ps --watch"))
-            }
+        if sinks.sinks.is_empty() && sinks.bells.is_empty() {
+            writeln!(out, "nobody is told anything: [notify.sinks.NAME] in config.toml says whom to tell")?;
         }
+        if !sinks.bells.is_empty() {
+            writeln!(out, "{}", styled(DIM, "a bell rings where somebody watches: rekindle ps --watch"))?;
+        }
+        Ok(())
     })
 }

@@ -49,8 +49,11 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<Exit, Failure> {
         Some(name) => vec![find(&sinks, name)?],
     };
     if chosen.is_empty() {
-        return Err(Failure::usage("no_sinks", "no sink is configured that a message could be sent through")
-            .hint("write [notify.sinks.NAME] into config.toml, with type, and url or command"));
+        return Err(Failure::usage(
+            "no_sinks",
+            "no sink is configured that a message could be sent through".into(),
+        )
+        .hint("write [notify.sinks.NAME] into config.toml, with type, and url or command"));
     }
     let (now, mut all_taken) = (SystemClock.now(), true);
     let message = Message::Notice(test_notice(now));
