@@ -117,7 +117,7 @@ fn wait_told(lab: &Lab, count: usize) {
 #[test]
 fn a_question_and_an_end_reach_whoever_is_not_there() {
     let receiver = Receiver::start();
-    let mut lab = lab("100ms", &receiver.section("phone"));
+    let mut lab = lab("1s", &receiver.section("phone"));
     lab.start();
     let id = lab.run("ask may I?\nsay thank you");
     receiver.wait_for("waiting");
@@ -224,7 +224,7 @@ fn a_target_that_hangs_keeps_neither_prompts_nor_other_targets_nor_the_end() {
 #[test]
 fn whoever_has_the_session_on_a_terminal_is_not_told() {
     let receiver = Receiver::start();
-    let mut lab = lab("50ms", &receiver.section("phone"));
+    let mut lab = lab("0s", &receiver.section("phone"));
     lab.start();
     let id = lab.run("barrier here\nask may I?\nsay thank you");
     lab.reach("here");
@@ -247,7 +247,7 @@ fn whoever_has_the_session_on_a_terminal_is_not_told() {
 #[test]
 fn tasks_are_told_by_their_end_and_the_queue_by_its() {
     let receiver = Receiver::start();
-    let mut lab = lab("50ms", &receiver.section("phone"));
+    let mut lab = lab("0s", &receiver.section("phone"));
     lab.start();
     let tasks = json!({"tasks": [lab.task_in("one", "say done"), lab.task_in("two", "refuse not today")]});
     lab.post("/api/tasks", &tasks);

@@ -7,6 +7,7 @@ mod entry;
 mod queue;
 #[cfg(test)]
 mod tests;
+mod waiting;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -16,7 +17,8 @@ use rekindle_domain::time::Timestamp;
 
 pub use self::cursor::Cursor;
 pub use self::entry::{Entry, Noticed, Outcome, Recipients, Told};
-pub use self::queue::{Held, Next, Queue, Waiting};
+pub use self::queue::{Next, Queue};
+pub use self::waiting::{Held, Waiting};
 use crate::notice::Notice;
 
 /// Deliveries that are remembered, for people who ask what they were told.

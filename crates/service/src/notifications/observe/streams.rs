@@ -147,10 +147,9 @@ impl NewsObserver {
             }
             notices.push(derived);
         }
-        if seq >= cursor.seq {
-            (cursor.seq, cursor.h) = (seq, h);
-        }
-        cursor.sure = sure.unwrap_or(cursor.sure).max(cursor.sure).min(cursor.seq);
+        // It may be less than before, where a power cut took records.
+        (cursor.seq, cursor.h) = (seq, h);
+        cursor.sure = sure.unwrap_or(cursor.sure).min(seq);
         let due = next_clock_notice(&state, &self.rules, &cursor.watch());
         self.next_clock = self.next_clock.into_iter().chain(due).min();
         self.step(cursor, notices);

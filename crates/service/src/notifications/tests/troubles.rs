@@ -45,7 +45,7 @@ fn a_log_that_hangs_keeps_no_other_session_from_being_told() {
     lab.append(session(), vec![completed(run(1))]);
     lab.append(other, vec![completed(run(1))]);
     lab.observe_until(|lab| {
-        lab.hub.with(|outbox| outbox.waiting_for("phone").is_some_and(|queue| queue.len() > 0))
+        lab.hub.with(|outbox| outbox.waiting_for("phone").is_some_and(|queue| !queue.is_empty()))
     });
     lab.deliver();
     assert_eq!(lab.got(), ["completed 3"]);
