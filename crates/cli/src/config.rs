@@ -183,7 +183,9 @@ impl Config {
 
     fn parse(text: &str, path: &Path) -> Result<Config, Failure> {
         let mut config: Config = toml::from_str(text).map_err(|error: toml::de::Error| {
-            let line = error.span().map(|span| text.get(..span.start).unwrap_or(text).lines().count().max(1));
+            // What begins with a line is in that one, not in the one before.
+            let line =
+                error.span().map(|span| text.get(..span.start).unwrap_or(text).matches('\n').count() + 1);
             let line = line.map(|line| format!(", line {line}")).unwrap_or_default();
             let message = format!("{}{line}: {}", path.display(), error.message());
             Failure::usage("config_unreadable", message).hint("put it right, or remove it")
