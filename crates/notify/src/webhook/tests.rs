@@ -14,15 +14,16 @@ use rustls::{ServerConfig, ServerConnection, StreamOwned};
 
 use super::*;
 use crate::fake_machine::FakeMachine;
+use crate::retry::next_attempt;
 use crate::samples;
 use crate::secret::SecretSource;
 
-/// So long is waited in tests where a real receiver has ten seconds.
-const SHORT: Limits = Limits {
-    connect: Duration::from_millis(400),
-    whole: Duration::from_millis(800),
-    body: Duration::from_millis(200),
-};
+/// Where somebody hangs, no test waits for as long as a daemon does: not for an answer,
+const NO_ANSWER: Limits = Limits { whole: Duration::from_millis(500), ..Limits::USUAL };
+/// not for the rest of one,
+const NO_REST: Limits = Limits { body: Duration::from_millis(200), ..Limits::USUAL };
+/// and not for a connection.
+const NO_CONNECTION: Limits = Limits { connect: Duration::from_millis(300), ..Limits::USUAL };
 
 /// A request as it arrived.
 #[derive(Debug)]
@@ -91,7 +92,7 @@ fn config(url: &str) -> WebhookConfig {
 }
 
 fn webhook(config: WebhookConfig, machine: FakeMachine) -> Webhook {
-    Webhook { limits: SHORT, ..Webhook::new(config, Include::Title, Arc::new(machine)) }
+    Webhook::new(config, Include::Title, Arc::new(machine))
 }
 
 fn at(port: u16) -> Webhook {
@@ -105,7 +106,7 @@ fn now() -> Timestamp {
 fn deliver(webhook: &Webhook) -> Delivery {
     let begun = Instant::now();
     let delivery = webhook.deliver(&samples::message(), &samples::links(), now());
-    assert!(begun.elapsed() < Duration::from_secs(5), "{:?}", begun.elapsed());
+    assert!(begun.elapsed() < webhook.limits.whole + Duration::from_secs(3), "{:?}", begun.elapsed());
     // Whatever happens, what is said of it has no secret.
     let shown = format!("{delivery:?} {webhook:?}");
     assert!(!shown.contains("hunter2") && !shown.contains("secret\""), "{shown}");
@@ -186,6 +187,35 @@ fn an_answer_says_whether_it_is_tried_again() {
 }
 
 #[test]
+fn a_receiver_that_answers_500_for_an_hour_is_told_after_it() {
+    let listener = TcpListener::bind(("127.0.0.1", 0)).expect("a port");
+    let port = listener.local_addr().expect("an address").port();
+    let (first, hour) = (now(), 60 * 60 * 1000);
+    // It goes by the time that requests bring, which is handed in.
+    let well = first.plus_millis(hour).as_millis() / 1000;
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            let Ok(mut stream) = stream else { return };
+            let sent: i64 = read_request(&mut stream)
+                .header("x-rekindle-timestamp")
+                .expect("a time")
+                .parse()
+                .expect("a number");
+            let status = if sent < well { "500 x" } else { "200 OK" };
+            let _ = stream.write_all(format!("HTTP/1.1 {status}\r\nContent-Length: 0\r\n\r\n").as_bytes());
+        }
+    });
+    let sink = at(port);
+    let (mut at, mut failures) = (first, 0);
+    while sink.deliver(&samples::message(), &[], at) != Delivery::Delivered {
+        failures += 1;
+        at = next_attempt(first, failures, None, at, u32::MAX / 3).expect("it is not given up");
+    }
+    assert!((8..16).contains(&failures), "{failures}");
+    assert!(at.millis_since(first) < 2 * 60 * 60 * 1000);
+}
+
+#[test]
 fn a_redirect_is_followed_by_nobody() {
     let elsewhere = TcpListener::bind(("127.0.0.1", 0)).expect("a port");
     elsewhere.set_nonblocking(true).expect("set");
@@ -204,9 +234,11 @@ fn a_receiver_that_hangs_anywhere_keeps_nobody() {
     // In accepting: the queue of a listener takes the connection, and nobody the request.
     let listener = TcpListener::bind(("127.0.0.1", 0)).expect("a port");
     let silent = listener.local_addr().expect("an address").port();
-    again(deliver(&at(silent)), "did not answer within");
+    let at = |port, limits| Webhook { limits, ..at(port) };
+    again(deliver(&at(silent, NO_ANSWER)), "did not answer within");
     let (end, ended) = mpsc::channel::<()>();
-    let hanging = |answer: &'static str, end: mpsc::Sender<()>| {
+    let hanging = |answer: &'static str| {
+        let end = end.clone();
         receiver(move |mut stream| {
             read_request(&mut stream);
             let _ = stream.write_all(answer.as_bytes());
@@ -215,16 +247,13 @@ fn a_receiver_that_hangs_anywhere_keeps_nobody() {
             drop(end);
         })
     };
-    again(deliver(&at(hanging("HTTP/1.1 200 OK\r\nContent-", end.clone()))), "did not answer within");
+    let in_head = hanging("HTTP/1.1 200 OK\r\nContent-");
+    again(deliver(&at(in_head, NO_ANSWER)), "did not answer within");
     // Its status is there: what else it has to say is no matter.
-    assert_eq!(
-        deliver(&at(hanging("HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nso", end.clone()))),
-        Delivery::Delivered
-    );
-    again(
-        deliver(&at(hanging("HTTP/1.1 500 x\r\nContent-Length: 100\r\n\r\nso", end.clone()))),
-        "answered 500",
-    );
+    let in_body = hanging("HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nso");
+    assert_eq!(deliver(&at(in_body, NO_REST)), Delivery::Delivered);
+    let in_error = hanging("HTTP/1.1 500 x\r\nContent-Length: 100\r\n\r\nso");
+    again(deliver(&at(in_error, NO_REST)), "answered 500");
     drop(end);
     // Each connection was closed.
     assert!(
@@ -336,7 +365,7 @@ fn a_resolver_that_hangs_keeps_nobody() {
     let (_end, ended) = mpsc::channel();
     let machine = Arc::new(Hanging(ended.into()));
     let sink = Webhook::new(config("https://hooks.example/hunter2"), Include::Title, machine);
-    again(deliver(&Webhook { limits: SHORT, ..sink }), "could not be resolved in time");
+    again(deliver(&Webhook { limits: NO_CONNECTION, ..sink }), "could not be resolved in time");
 }
 
 #[test]
@@ -427,8 +456,9 @@ fn a_receiver_is_spoken_to_only_if_its_certificate_is_for_its_name_and_trusted()
     let silent = receiver(|mut stream| {
         let _ = stream.read_to_end(&mut Vec::new());
     });
-    for (port, words) in [(plain, "TLS"), (silent, "in time")] {
+    for (port, limits, words) in [(plain, Limits::USUAL, "TLS"), (silent, NO_CONNECTION, "in time")] {
         let machine = FakeMachine::with_name("hooks.example", &["127.0.0.1"]);
-        again(deliver(&webhook(config(&format!("https://hooks.example:{port}/hunter2")), machine)), words);
+        let sink = webhook(config(&format!("https://hooks.example:{port}/hunter2")), machine);
+        again(deliver(&Webhook { limits, ..sink }), words);
     }
 }
