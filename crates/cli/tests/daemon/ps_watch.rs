@@ -47,6 +47,24 @@ fn the_list_is_drawn_over_in_place_as_things_change_and_q_gives_the_terminal_bac
 }
 
 #[test]
+fn the_bell_rings_for_what_it_is_for_and_not_for_what_was_there() {
+    let lab = Lab::new();
+    lab.configure("[notify.sinks.desk]\ntype = \"bell\"\nevents = [\"waiting\"]\n");
+    lab.run("ask may I?");
+    wait_for("the question", || lab.get("/api/waits")["waits"].get(0).cloned());
+    let mut terminal = Pty::start(&lab.configured(&["ps", "--watch"]), 100);
+    terminal.see("1 session: 1 waiting");
+    lab.run("say done");
+    terminal.see("1 idle");
+    assert_eq!(terminal.bells(), 0);
+    lab.run("ask and may I?");
+    terminal.see("3 sessions: 1 idle, 2 waiting");
+    terminal.hear_bells(1);
+    terminal.press("q");
+    assert_eq!((terminal.end(), terminal.bells()), (Some(0), 1));
+}
+
+#[test]
 fn ages_go_on_while_nothing_happens() {
     let lab = Lab::new();
     lab.run("barrier here");

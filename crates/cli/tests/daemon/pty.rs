@@ -88,6 +88,21 @@ impl Pty {
         }
     }
 
+    /// Returns how often the bell rang.
+    pub(crate) fn bells(&self) -> usize {
+        self.output.iter().filter(|byte| **byte == 0x07).count()
+    }
+
+    /// Waits until the bell has rung so often.
+    #[track_caller]
+    pub(crate) fn hear_bells(&mut self, wanted: usize) {
+        let begin = Instant::now();
+        while self.bells() < wanted {
+            assert!(begin.elapsed() < PATIENCE, "{} of {wanted} bells:\n{}", self.bells(), self.text());
+            self.read();
+        }
+    }
+
     fn has_more(&self) -> bool {
         let mut ready = [PollFd::new(&self.ours, PollFlags::IN)];
         poll(&mut ready, Some(&Timespec { tv_sec: 0, tv_nsec: 0 })).expect("looked") > 0
