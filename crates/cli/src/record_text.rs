@@ -208,7 +208,21 @@ fn gist(event: &Event<'_>) -> String {
                     if carried == 1 { "is" } else { "are" }
                 ),
             };
-            format!("made at {}{carried}", added.commit.get(..12).unwrap_or(&added.commit))
+            let copied = match added.copied {
+                0 => String::new(),
+                copied => format!(", {} copied that git ignores", plural(copied, "file")),
+            };
+            let setup =
+                added.setup.as_ref().map(|setup| format!(", prepared by {}", setup.command.join(" ")));
+            let commit = added.commit.get(..12).unwrap_or(&added.commit);
+            format!("made at {commit}{carried}{copied}{}", setup.unwrap_or_default())
+        }
+        Event::SessionWorktreeMerged(merged) => {
+            let commit = merged.commit.get(..12).unwrap_or(&merged.commit);
+            format!("into {}: {}, at {commit}", merged.into, plural(merged.commits, "commit"))
+        }
+        Event::SessionWorktreeRemoved(removed) => {
+            removed.bundle.as_ref().map(|bundle| format!("saved in {bundle}")).unwrap_or_default()
         }
         Event::SessionClosed(closed) => {
             format!("{}{}", by(closed.by.as_deref()), successor(closed.replaced_by))
