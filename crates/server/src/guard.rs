@@ -61,6 +61,7 @@ pub(crate) struct Guard {
     logged: Arc<RateLimit>,
     unknown: Arc<Semaphore>,
     failures: Arc<FailureLimit>,
+    /// Held while a resume token is looked at that comes from where too many wrong ones came from.
     suspects: Arc<Semaphore>,
 }
 

@@ -112,7 +112,9 @@ fn whoever_only_looks_at_links_answers_nothing() {
     for link in &both {
         let (_, fragment) = link.url.split_once('#').expect("a fragment");
         for path in ["/answer", "/answer?utm_source=chat", &format!("/answer?{fragment}")] {
-            let answer = Connection::on(connect(port)).ask("GET", path, by_proxy, "").expect("an answer");
+            let mut connection = Connection::on(connect(port));
+            connection.send(request("GET", path, by_proxy, "").as_bytes()).expect("asked");
+            let answer = connection.receive().expect("an answer");
             assert_eq!(answer.status, 200, "{path}");
             pages.push(answer.text());
             let head = head(port, path, by_proxy);
