@@ -43,13 +43,13 @@ fn everything(root: &Path, runner: Runner, long: bool) -> Vec<Step> {
         cargo_step("format", cargo("fmt --all --check")),
         cargo_step("lints", cargo("clippy --workspace --all-targets --locked -- -D warnings")),
         Step { repeat: "cargo xtask house".to_owned(), ..cargo_step("house rules", house(root)) },
+        cargo_step("documentation", doc),
         cargo_step("build", cargo("build --workspace --locked")),
         tools_step(),
     ];
     steps.extend(test_steps(root, runner, long, &[]));
     steps.extend([
         cargo_step("doc tests", lengthened(cargo("test --doc --workspace --locked"), long)),
-        cargo_step("documentation", doc),
         fuzz_step(root),
     ]);
     steps
@@ -137,11 +137,11 @@ mod tests {
                 "cargo fmt --all --check",
                 "cargo clippy --workspace --all-targets --locked -- -D warnings",
                 "cargo xtask house",
+                "RUSTDOCFLAGS='-D warnings' cargo doc --workspace --no-deps --locked",
                 "cargo build --workspace --locked",
                 "apt-get install curl python3-venv postgresql",
                 &format!("cargo nextest run --workspace --locked --test-threads {}", 2 * cores()),
                 "cargo test --doc --workspace --locked",
-                "RUSTDOCFLAGS='-D warnings' cargo doc --workspace --no-deps --locked",
                 "cargo xtask fuzz api --seconds 60 --seed 1",
             ]
         );

@@ -1,6 +1,6 @@
 //! Notifications: what people are told of sessions and tasks while they look elsewhere. What is told is a [`Notice`]; where it goes
 //! is a [`Sink`] of the configuration, which says what it wants and delivers in bounded time. Which records are worth a notice is decided
-//! here too ([`derive`]), and so is what an outbox amounts to in which they wait ([`outbox`]); who reads records, keeps the outbox and
+//! here too ([`mod@derive`]), and so is what an outbox amounts to in which they wait ([`outbox`]); who reads records, keeps the outbox and
 //! tries again is not here.
 
 mod base_url;
