@@ -115,6 +115,9 @@ pub enum Rejection {
     /// It was used with another answer.
     #[error("this resume token was used already, with another answer")]
     Consumed,
+    /// It is an answer link, and was used already.
+    #[error("this answer link was used already: its answer stands, and nothing was done again")]
+    Used,
     /// It is for another session, run or wait, or for another answer.
     #[error("this resume token is for another wait, or for another answer to it")]
     Scope,
@@ -324,10 +327,18 @@ impl TokenIndex {
         if !own.covers(wanted) {
             return Err(Rejection::Scope);
         }
-        self.judge(shown.id, answer_hash, moment)
+        self.judge_shown(shown.id, answer_hash, moment)
     }
 
-    /// Decides what a token leads to whose bearer is known.
+    /// Decides what a token leads to for whoever has shown it. A link lies in somebody's inbox, where anyone may find it later, so that
+    /// it is good for one use; any other token finds the first result again.
+    pub fn judge_shown(&self, id: TokenId, answer_hash: &str, moment: Moment) -> Result<Accepted, Rejection> {
+        let accepted = self.judge(id, answer_hash, moment)?;
+        let is_link = self.tokens.get(&id).is_some_and(|token| token.scope.option_id.is_some());
+        if is_link && accepted != Accepted::Fresh { Err(Rejection::Used) } else { Ok(accepted) }
+    }
+
+    /// Decides what a token leads to, whoever asks.
     pub fn judge(&self, id: TokenId, answer_hash: &str, moment: Moment) -> Result<Accepted, Rejection> {
         let token = self.tokens.get(&id).ok_or(Rejection::Unknown)?;
         match &token.state {

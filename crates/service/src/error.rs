@@ -260,7 +260,7 @@ impl From<Rejection> for ServiceError {
         let code = match why {
             Rejection::Unknown => Code::TokenUnknown,
             Rejection::Scope => Code::TokenScope,
-            Rejection::Consumed => Code::TokenConsumed,
+            Rejection::Consumed | Rejection::Used => Code::TokenConsumed,
             Rejection::Expired => Code::TokenExpired,
             Rejection::Revoked(_) => Code::TokenRevoked,
         };
@@ -286,6 +286,7 @@ mod tests {
             (Rejection::Unknown, "token_unknown"),
             (Rejection::Scope, "token_scope"),
             (Rejection::Consumed, "token_consumed"),
+            (Rejection::Used, "token_consumed"),
             (Rejection::Expired, "token_expired"),
             (revoked, "token_revoked"),
         ] {

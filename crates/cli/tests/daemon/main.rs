@@ -22,6 +22,7 @@ mod expiry;
 mod fixtures;
 mod forks;
 mod homes;
+mod hook_receiver;
 mod kept;
 mod kills;
 mod lab;

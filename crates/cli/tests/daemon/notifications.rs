@@ -1,97 +1,15 @@
 //! Notifications of a real daemon, to a real receiver: told once it has settled, at least once whoever is killed when, and a target that
 //! hangs keeps nobody but itself.
 
-use std::io::{Read, Write};
-use std::net::{TcpListener, TcpStream};
+use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
+use crate::hook_receiver::Receiver;
 use crate::lab::{Lab, wait_for};
-
-/// Somebody who takes requests and keeps what they say.
-struct Receiver {
-    port: u16,
-    got: Arc<Mutex<Vec<Value>>>,
-    /// Nothing is answered meanwhile.
-    hangs: Arc<AtomicBool>,
-}
-
-impl Receiver {
-    fn start() -> Receiver {
-        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
-        let port = listener.local_addr().expect("an address").port();
-        let receiver = Receiver { port, got: Arc::default(), hangs: Arc::default() };
-        let (got, hangs) = (receiver.got.clone(), receiver.hangs.clone());
-        std::thread::spawn(move || {
-            for stream in listener.incoming().flatten() {
-                let (got, hangs) = (got.clone(), hangs.clone());
-                std::thread::spawn(move || take(stream, &got, &hangs));
-            }
-        });
-        receiver
-    }
-
-    /// Returns the section of a sink that posts to it.
-    fn section(&self, name: &str) -> String {
-        format!(
-            "[notify.sinks.{name}]\ntype = \"webhook\"\nurl = \"http://127.0.0.1:{}/hook-secret\"\nallow_private = true\n\
-             secret = \"env:HOOK_SECRET\"\n",
-            self.port
-        )
-    }
-
-    /// Returns what it got: kinds, and the records that they are about.
-    fn told(&self) -> Vec<String> {
-        let text = |body: &Value| {
-            let seq = body["event_id"].as_str().and_then(|id| id.rsplit('.').next()).unwrap_or_default();
-            format!("{} {seq}", body["kind"].as_str().unwrap_or("summary"))
-        };
-        self.bodies().iter().map(text).collect()
-    }
-
-    fn bodies(&self) -> Vec<Value> {
-        self.got.lock().expect("what it got").clone()
-    }
-
-    #[track_caller]
-    fn wait_for(&self, event: &str) {
-        let found = || self.told().iter().any(|told| told.split(' ').next() == Some(event)).then_some(());
-        wait_for(&format!("{event} among {:?}", self.told()), found);
-    }
-}
-
-/// Reads one request and answers it.
-fn take(mut stream: TcpStream, got: &Mutex<Vec<Value>>, hangs: &AtomicBool) {
-    let mut bytes = Vec::new();
-    let mut buffer = [0; 4096];
-    let body = loop {
-        let Ok(read) = stream.read(&mut buffer) else { return };
-        if read == 0 {
-            return;
-        }
-        bytes.extend_from_slice(&buffer[..read]);
-        let text = String::from_utf8_lossy(&bytes).into_owned();
-        let Some((head, body)) = text.split_once("\r\n\r\n") else { continue };
-        let length = head
-            .lines()
-            .find_map(|line| line.to_ascii_lowercase().strip_prefix("content-length: ")?.parse().ok());
-        if body.len() >= length.unwrap_or(0) {
-            break body.to_owned();
-        }
-    };
-    let begin = Instant::now();
-    while hangs.load(Ordering::SeqCst) && begin.elapsed() < Duration::from_secs(60) {
-        std::thread::park_timeout(Duration::from_millis(5));
-    }
-    if let Ok(body) = serde_json::from_str(&body) {
-        got.lock().expect("what it got").push(body);
-    }
-    let _ = stream.write_all(b"HTTP/1.1 204 No Content\r\nconnection: close\r\n\r\n");
-}
 
 const SECRET: &str = "s3cret-of-the-hook";
 

@@ -122,7 +122,7 @@ fn a_token_is_good_for_its_own_session_run_and_wait_only() {
     }
 }
 
-// A link answers with its own option at any time, and never with another, used or not.
+// A link answers once, with its own option, and never with another, used or not.
 #[test]
 fn a_token_of_an_option_takes_no_other_answer() {
     let minted = "token.minted scope_option=allow by=phone";
@@ -132,12 +132,15 @@ fn a_token_of_an_option_takes_no_other_answer() {
         let wanted = TokenScope { option_id: option.map(Into::into), ..scope() };
         for (events, accepted) in [
             (&[minted][..], Ok(Accepted::Fresh)),
-            (&[minted, CONSUMED], Ok(Accepted::Repeated { seq: 2 })),
+            (&[minted, CONSUMED], Err(Rejection::Used)),
             (&[minted, "token.revoked reason=replaced"], Err(Rejection::Revoked("replaced".into()))),
         ] {
             let found = index(events).validate(&shown().1, &wanted, ANSWER, moment(59, 0));
             assert_eq!(found, if fits { accepted } else { Err(Rejection::Scope) }, "{events:?} {option:?}");
         }
+        // Whoever is known otherwise finds what came of it.
+        let repeated = index(&[minted, CONSUMED]).judge(token(1), ANSWER, moment(59, 0));
+        assert_eq!(repeated, Ok(Accepted::Repeated { seq: 2 }));
         // Any other token takes any answer.
         let found = index(&["token.minted"]).validate(&shown().1, &wanted, ANSWER, moment(59, 0));
         assert_eq!(found, Ok(Accepted::Fresh), "{option:?}");
@@ -262,6 +265,7 @@ fn every_refusal_has_its_own_words() {
         (Rejection::Expired, "has expired"),
         (Rejection::Revoked("cancelled".into()), "revoked: cancelled"),
         (Rejection::Consumed, "another answer"),
+        (Rejection::Used, "link was used already"),
         (Rejection::Scope, "another wait"),
     ];
     for (rejection, words) in all {

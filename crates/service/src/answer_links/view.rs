@@ -26,7 +26,7 @@ pub(crate) fn token_view(views: &Views, wait: WaitId, text: &str) -> Result<Toke
     let (state, reason) = match entry.tokens.judge(id, "", moment) {
         Ok(_) if is_open => (TokenStanding::Open, None),
         Ok(_) => (TokenStanding::Revoked, None),
-        Err(Rejection::Consumed) => (TokenStanding::Consumed, None),
+        Err(Rejection::Consumed | Rejection::Used) => (TokenStanding::Consumed, None),
         Err(Rejection::Revoked(reason)) => (TokenStanding::Revoked, Some(reason)),
         Err(Rejection::Expired) => (TokenStanding::Expired, None),
         Err(rejection @ (Rejection::Unknown | Rejection::Scope)) => return Err(rejection.into()),

@@ -132,7 +132,10 @@ pub(crate) fn check_answer(
 ) -> Result<Option<AnswerTaken>> {
     let moment = Moment { now, newest: current.state.updated_at };
     if let Some((id, used)) = consumed_token(&current.tokens, wait) {
-        current.tokens.judge(id, hash, moment)?;
+        match token {
+            Some(shown) => current.tokens.judge_shown(shown, hash, moment)?,
+            None => current.tokens.judge(id, hash, moment)?,
+        };
         return Ok(Some(AnswerTaken { run_id: used.scope.run_id, resume_token_id: Some(id) }));
     }
     let open = current.state.open_run().and_then(|run| run.wait(wait));
