@@ -121,6 +121,7 @@ codes! {
     TokenConsumed = "token_consumed", 409: "the wait was answered otherwise";
     WaitClosed = "wait_closed", 409: "the wait is not open any more";
     WorktreeImpossible = "worktree_impossible", 409: "no worktree of git can be made for the directory as it is";
+    WorktreeLocked = "worktree_locked", 409: "somebody locked the worktree";
     WorktreeMissing = "worktree_missing", 409: "the session has no worktree of its own, or not any more";
     WorktreeUnsaved = "worktree_unsaved", 409: "the worktree has work that is nowhere else";
     SnapExpired = "snap_expired", 410: "the files of the checkpoint are not kept any more";

@@ -70,5 +70,5 @@ pub(crate) fn remove_worktree() -> Operation {
         }))
         .appends()
         .refuses([Code::Busy, Code::GitMissing, Code::MergeImpossible, Code::StillRunning])
-        .refuses([Code::WorktreeMissing, Code::WorktreeUnsaved])
+        .refuses([Code::WorktreeLocked, Code::WorktreeMissing, Code::WorktreeUnsaved])
 }

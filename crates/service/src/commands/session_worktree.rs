@@ -161,6 +161,7 @@ fn refused(error: WorkspaceError) -> ServiceError {
         WorkspaceError::Git(Git::Detached { .. }) => (Code::MergeImpossible, Some(Hint::SwitchToBranch)),
         WorkspaceError::Git(Git::Unfinished { .. }) => (Code::MergeImpossible, Some(Hint::FinishThere)),
         WorkspaceError::Git(Git::Unsaved { .. }) => (Code::WorktreeUnsaved, Some(Hint::MergeOrForce)),
+        WorkspaceError::Git(Git::Locked { .. }) => (Code::WorktreeLocked, Some(Hint::UnlockWorktree)),
         WorkspaceError::Git(Git::InnerRepository { .. }) => (Code::WorktreeUnsaved, Some(Hint::PushInside)),
         WorkspaceError::Git(Git::WorktreeMissing { .. }) => (Code::WorktreeMissing, None),
         WorkspaceError::Git(_) => (Code::MergeImpossible, None),

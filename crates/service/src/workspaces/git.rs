@@ -149,6 +149,14 @@ pub enum GitError {
         /// How much of what.
         what: String,
     },
+    /// Somebody locked a worktree, so that nobody removes it.
+    #[error("the worktree {} is locked: {reason}", directory.display())]
+    Locked {
+        /// Where.
+        directory: PathBuf,
+        /// What they say.
+        reason: String,
+    },
     /// A repository inside a worktree has work that cannot be saved from outside.
     #[error("the repository {} has changes or commits that are nowhere else", directory.display())]
     InnerRepository {

@@ -20,8 +20,8 @@ use crate::workspaces::git_worktree::{ListedWorktree, find_listed};
 use crate::workspaces::{WorkspaceError, Workspaces, unusable};
 
 /// What the lock of a worktree says while it is being made, and from then on.
-const MAKING: &str = "Rekindle is making it";
-const MADE: &str = "a session of Rekindle works here";
+pub(super) const MAKING: &str = "Rekindle is making it";
+pub(super) const MADE: &str = "a session of Rekindle works here";
 
 /// A worktree that is there, and whole.
 #[derive(Debug, Clone, PartialEq, Eq)]

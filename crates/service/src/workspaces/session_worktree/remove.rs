@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use rekindle_domain::event::SessionWorktree;
 use rekindle_store::disk::OpenMode;
 
+use super::add::{MADE, MAKING};
 use super::changes::{Going, check_inner_repositories, commit_all, count_unmerged, first_of, uncommitted};
 use crate::lock_file::LockFile;
 use crate::test_knobs::crash_point;
@@ -141,13 +142,18 @@ struct Contents<'a> {
 }
 
 impl<'a> Contents<'a> {
-    /// Looks at a worktree: refused if repositories in it have something that nobody can save from outside.
+    /// Looks at a worktree: refused if somebody locked it, or if repositories in it have something that nobody can save from outside.
     fn of(
         worktree: &'a SessionWorktree,
         found: Option<&'a ListedWorktree>,
         branch: Option<&'a str>,
     ) -> Result<Contents<'a>, GitError> {
         let directory = Path::new(&worktree.directory);
+        let lock = found.and_then(|found| found.lock.as_deref());
+        if let Some(reason) = lock.filter(|reason| !is_own_lock(reason)) {
+            let reason = if reason.is_empty() { "nobody says why" } else { reason }.to_owned();
+            return Err(GitError::Locked { directory: directory.to_owned(), reason });
+        }
         let is_there = found.is_some() && directory.join(".git").exists();
         // Without its directory there is still its branch, and what HEAD stood at.
         let going = match is_there {
@@ -188,6 +194,11 @@ fn own_branch(worktree: &SessionWorktree) -> Result<Option<&str>, GitError> {
     let asked = ["show-ref", "--verify", "--quiet", &reference];
     let told = run(git(Path::new(&worktree.repository)).args(asked))?;
     Ok(told.status.success().then_some(branch))
+}
+
+/// Tells whether a lock is ours: one that somebody else put on says that the worktree must stay.
+fn is_own_lock(reason: &str) -> bool {
+    [MAKING, MADE, REMOVING].contains(&reason)
 }
 
 /// Says in the lock of a worktree that everything in it is saved.

@@ -67,6 +67,27 @@ fn work_that_is_nowhere_else_keeps_it() {
 }
 
 #[test]
+fn one_that_somebody_locked_stays() {
+    let Some(lab) = Lab::new() else { return };
+    let one = lab.wanted("one", DirtyPolicy::Refuse);
+    lab.add(&one).expect("made");
+    lab.0.git(&["worktree", "unlock", &one.directory]);
+    for (reason, told) in
+        [("a disk that I carry around", "a disk that I carry around"), ("", "nobody says why")]
+    {
+        lab.0.git(&["worktree", "lock", "--reason", reason, &one.directory]);
+        for is_forced in [false, true] {
+            let refused = remove(&lab, &one, is_forced).expect_err("refused").to_string();
+            assert!(refused.ends_with(&format!("is locked: {told}")), "{refused}");
+        }
+        assert!(lab.0.workspaces.check_saved(&one).is_err(), "nor is it collected");
+        assert!(Path::new(&one.directory).join("below/file").exists());
+        lab.0.git(&["worktree", "unlock", &one.directory]);
+    }
+    remove(&lab, &one, false).expect("removed");
+}
+
+#[test]
 fn what_was_nowhere_else_comes_back_from_its_bundle() {
     let Some(lab) = Lab::new() else { return };
     let one = lab.wanted("one", DirtyPolicy::Refuse);
