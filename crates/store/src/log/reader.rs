@@ -15,7 +15,10 @@ use crate::line_codec::Codec;
 /// Longest line that is held in memory; a longer one is reported by its place alone.
 const MAX_LINE: usize = 64 << 20;
 
-/// How much is read at a time.
+/// How much is read at first: a search looks at one line in each of many places.
+const FIRST_CHUNK: usize = 16 << 10;
+
+/// How much is read at a time by whoever reads on.
 const CHUNK: usize = 256 << 10;
 
 /// Below this a search by halves is slower than reading on.
@@ -97,7 +100,15 @@ impl LogReader {
     /// Reads lines from a place on.
     pub fn forward(&self, from: Cursor) -> Forward<'_> {
         let offset = from.offset();
-        Forward { reader: self, buffer: Vec::new(), used: 0, offset, read_to: offset, decoded: Vec::new() }
+        Forward {
+            reader: self,
+            buffer: Vec::new(),
+            chunk: FIRST_CHUNK,
+            used: 0,
+            offset,
+            read_to: offset,
+            decoded: Vec::new(),
+        }
     }
 
     /// Returns the last lines before `end`, oldest first; fewer if they would take more than the limit of
@@ -229,6 +240,8 @@ impl io::Read for StoredBytes<'_> {
 pub struct Forward<'a> {
     reader: &'a LogReader,
     buffer: Vec<u8>,
+    /// How much is read next.
+    chunk: usize,
     /// How much of the buffer was given out.
     used: usize,
     /// The file offset of the first byte not given out.
@@ -284,7 +297,8 @@ impl Forward<'_> {
     fn fill(&mut self) -> io::Result<bool> {
         self.buffer.drain(..self.used);
         self.used = 0;
-        let left = self.reader.len.saturating_sub(self.read_to).min(CHUNK as u64) as usize;
+        let left = self.reader.len.saturating_sub(self.read_to).min(self.chunk as u64) as usize;
+        self.chunk = (self.chunk * 4).min(CHUNK);
         let old = self.buffer.len();
         self.buffer.resize(old + left, 0);
         let read = read_up_to(&*self.reader.file, &mut self.buffer[old..], self.read_to)?;
