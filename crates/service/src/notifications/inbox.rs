@@ -68,12 +68,19 @@ impl Inbox {
         self.woken.notify_one();
     }
 
-    /// Waits until something has happened, or for so long, and returns what has.
-    pub(super) fn wait(&self, most: Duration) -> Happened {
+    /// Waits until something has happened, or for so long, and returns what has. News alone end it only from `quiet_until` on: where there
+    /// are a thousand a second, they are taken together.
+    pub(super) fn wait(&self, most: Duration, quiet_until: Option<Instant>) -> Happened {
         let (end, mut happened) = (Instant::now() + most, locked(&self.happened));
         loop {
-            let left = end.saturating_duration_since(Instant::now());
-            if !happened.news.is_empty() || !happened.read.is_empty() || happened.closed || left.is_zero() {
+            let now = Instant::now();
+            let end = match quiet_until {
+                Some(until) if !happened.news.is_empty() => end.min(until),
+                None if !happened.news.is_empty() => now,
+                _ => end,
+            };
+            let left = end.saturating_duration_since(now);
+            if !happened.read.is_empty() || happened.closed || left.is_zero() {
                 let closed = happened.closed;
                 return Happened { closed, ..std::mem::take(&mut *happened) };
             }

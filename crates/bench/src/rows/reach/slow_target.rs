@@ -4,7 +4,7 @@
 use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
-use rekindle_domain::time::Clock;
+use rekindle_domain::time::{Clock, Timestamp};
 use rekindle_lab::Connection;
 use serde_json::json;
 
@@ -26,10 +26,13 @@ const MORE: f64 = 5.0 * MIB;
 const SPEED: f64 = 0.97;
 
 /// Events of one second.
-const EVENTS: usize = 1_000;
+const EVENTS: i64 = 1_000;
+
+/// How long before the first of them they are asked for, and how long after the last everything has settled, in milliseconds.
+const BEFORE: i64 = 500;
 
 pub(crate) fn run(context: &Context) -> anyhow::Result<Vec<Row>> {
-    let (rounds, appends) = context.pick((11, 300), (5, 100));
+    let (rounds, appends) = context.pick((15, 300), (5, 100));
     let hook = Hook::start(true)?;
     let mut telling = Lab::without_daemon(context)?;
     telling.configure(&hook.config())?;
@@ -50,32 +53,35 @@ pub(crate) fn run(context: &Context) -> anyhow::Result<Vec<Row>> {
     ])
 }
 
-/// Has a thousand tasks fail, and appends beside that; returns how many appends a second that is.
+/// Has a thousand tasks fail, one each millisecond, and appends meanwhile; returns how many appends a second that is.
 fn second(lab: &Lab, appends: usize) -> anyhow::Result<[f64; 1]> {
-    let begin = Instant::now();
     let mut link = lab.link()?;
-    fail_tasks(lab, &mut link, EVENTS)?;
+    let first = WallClock.now().plus_millis(BEFORE);
+    fail_tasks(lab, &mut link, first)?;
+    sleep_until(first);
     let appending = Instant::now();
     for _ in 0..appends {
         lab.session(&mut link, None)?;
     }
     let rate = rate(appends, appending.elapsed());
-    // As many a second as there are to be, and no more.
-    std::thread::sleep(Duration::from_secs(1).saturating_sub(begin.elapsed()));
+    sleep_until(first.plus_millis(EVENTS + BEFORE));
     Ok([rate])
 }
 
-/// Asks for tasks that fail at once, because it is too late for them.
-fn fail_tasks(lab: &Lab, link: &mut Connection, count: usize) -> anyhow::Result<()> {
+/// Asks for tasks that fail one after the other, because it is too late for them.
+fn fail_tasks(lab: &Lab, link: &mut Connection, first: Timestamp) -> anyhow::Result<()> {
     let agent = json!({"profile": "acp", "command": actors::chatter_command()?});
-    let (soon, tomorrow) =
-        (WallClock.now().plus_millis(200), WallClock.now().plus_millis(24 * 60 * 60 * 1000));
+    let tomorrow = first.plus_millis(24 * 60 * 60 * 1000);
     let work = lab.home().parent().context("a home is somewhere")?.join("work");
-    let task = |n: usize| {
-        let prompt = format!("task {n}");
-        json!({"working_dir": work, "agent": agent, "prompt": prompt, "not_before": tomorrow, "deadline_at": soon})
+    let task = |n: i64| {
+        let (prompt, deadline) = (format!("task {n}"), first.plus_millis(n));
+        json!({"working_dir": work, "agent": agent, "prompt": prompt, "not_before": tomorrow, "deadline_at": deadline})
     };
-    let body = json!({"tasks": (0..count).map(task).collect::<Vec<_>>()});
+    let body = json!({"tasks": (0..EVENTS).map(task).collect::<Vec<_>>()});
     link.ask("POST", "/api/tasks", "", &body.to_string())?.expect(201)?;
     Ok(())
+}
+
+fn sleep_until(time: Timestamp) {
+    std::thread::sleep(Duration::from_millis(time.millis_since(WallClock.now())));
 }

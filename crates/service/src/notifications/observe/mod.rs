@@ -34,6 +34,10 @@ const UNNOTED_MS: i64 = 60_000;
 /// When what cannot be done yet is tried again.
 const AGAIN: Duration = Duration::from_millis(200);
 
+/// How long news are gathered after some were read: far less than anybody notices, and whoever appends a thousand a second shares the
+/// machine with one look at them instead of a thousand.
+const GATHER: Duration = Duration::from_millis(10);
+
 /// How long a start may take before what waits is delivered although nobody knows whether it is still so.
 const KNOWN_WITHIN: Duration = Duration::from_secs(5);
 
@@ -74,6 +78,7 @@ pub(super) struct NewsObserver {
     planned: HashMap<StreamId, From>,
     surveyed: bool,
     delivering: bool,
+    /// When logs are read next, if that is not at once.
     retry_at: Option<Instant>,
     next_clock: Option<Timestamp>,
     flushed: Instant,
@@ -120,7 +125,7 @@ impl NewsObserver {
             return;
         }
         loop {
-            let happened = self.inbox.wait(self.patience());
+            let happened = self.inbox.wait(self.patience(), self.retry_at);
             if happened.closed {
                 return self.write_ahead();
             }
@@ -135,7 +140,7 @@ impl NewsObserver {
             // News are noted meanwhile, one place for each stream.
             let begin = Instant::now();
             while begin.elapsed() < LONGEST_SLEEP {
-                let happened = self.inbox.wait(LONGEST_SLEEP - begin.elapsed().min(LONGEST_SLEEP));
+                let happened = self.inbox.wait(LONGEST_SLEEP - begin.elapsed().min(LONGEST_SLEEP), None);
                 if happened.closed {
                     return false;
                 }
@@ -265,6 +270,10 @@ impl NewsObserver {
             [settling, self.next_clock].into_iter().flatten().map(until).min().unwrap_or(LONGEST_SLEEP);
         let busy = !self.surveyed || !self.reading.is_empty() || !self.news.is_empty() || self.hub.is_full();
         let flush = hurried("NOTIFY_FLUSH", FLUSH_EVERY).saturating_sub(self.flushed.elapsed());
-        wait.min(if busy { AGAIN } else { LONGEST_SLEEP }).min(flush).min(LONGEST_SLEEP)
+        let retry = self
+            .retry_at
+            .filter(|_| !self.news.is_empty())
+            .map(|at| at.saturating_duration_since(Instant::now()));
+        wait.min(retry.unwrap_or(if busy { AGAIN } else { LONGEST_SLEEP })).min(flush).min(LONGEST_SLEEP)
     }
 }

@@ -9,7 +9,7 @@ use rekindle_domain::session::SessionState;
 use rekindle_notify::derive::next_clock_notice;
 use rekindle_notify::outbox::{Cursor, Entry};
 
-use super::{AGAIN, NewsObserver, Reading};
+use super::{AGAIN, GATHER, NewsObserver, Reading};
 use crate::error::chain;
 use crate::notifications::catch_up::{behind, forgettable};
 use crate::notifications::inbox::{Found, Read};
@@ -58,6 +58,9 @@ impl NewsObserver {
         self.retry_at = None;
         let free: Vec<StreamId> =
             self.news.keys().filter(|stream| !self.reading.contains_key(*stream)).copied().collect();
+        if !free.is_empty() {
+            self.retry_at = Some(Instant::now() + GATHER);
+        }
         for stream in free {
             let Some(first) = self.news.remove(&stream) else { continue };
             let (around, inbox) = (self.around.clone(), self.inbox.clone());

@@ -189,10 +189,10 @@ impl Lab {
     /// Has the observer do what is due, logs read included.
     pub(super) fn observe(&mut self) {
         let begin = Instant::now();
-        self.observer.turn(self.inbox.wait(Duration::ZERO));
+        self.observer.turn(self.inbox.wait(Duration::ZERO, None));
         while self.observer.is_behind() {
             assert!(begin.elapsed() < PATIENCE, "it reads for ever");
-            self.observer.turn(self.inbox.wait(Duration::from_millis(5)));
+            self.observer.turn(self.inbox.wait(Duration::from_millis(5), None));
         }
     }
 
@@ -201,7 +201,7 @@ impl Lab {
         let begin = Instant::now();
         while !is_so(self) {
             assert!(begin.elapsed() < PATIENCE, "it does not come");
-            self.observer.turn(self.inbox.wait(Duration::from_millis(5)));
+            self.observer.turn(self.inbox.wait(Duration::from_millis(5), None));
         }
     }
 
