@@ -13,6 +13,7 @@ use rekindle_terminal::output::plural;
 use serde_json::json;
 
 use super::Context;
+use crate::config::Config;
 
 /// How long a daemon may take to leave; one that ends its agents gives them their time first.
 const LEAVES: Duration = Duration::from_secs(60);
@@ -132,6 +133,8 @@ fn nothing_to_stop(context: &Context) -> Result<Exit, Failure> {
 }
 
 pub(super) fn restart(context: &Context, _: &RestartArgs) -> Result<Exit, Failure> {
+    // Its successor would not begin with one that cannot be read.
+    Config::read()?;
     let before = living_holders(context);
     // What the daemon that goes was told to listen at.
     let again = DaemonFile::read(&context.home).and_then(|place| place.told);

@@ -12,8 +12,6 @@ use rekindle_server::Tls;
 use rekindle_service::access::AccessFile;
 use rekindle_store::disk::Disk;
 
-use crate::config::Config;
-
 /// Where to listen, and what to do if that cannot be.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Wanted {
@@ -29,18 +27,17 @@ pub(crate) struct Wanted {
 pub(crate) fn choose(
     flags: Listening,
     before: Option<Listening>,
-    config: Result<Config, Failure>,
+    configured: Listening,
     foreground: bool,
-) -> Result<Option<Wanted>, Failure> {
+) -> Option<Wanted> {
     if flags != Listening::default() {
-        return Ok(Some(Wanted { listening: flags, told: true, must: true }));
+        return Some(Wanted { listening: flags, told: true, must: true });
     }
     if let Some(before) = before {
-        return Ok(Some(Wanted { listening: before, told: true, must: false }));
+        return Some(Wanted { listening: before, told: true, must: false });
     }
-    let listening = config?.serve;
-    let any = listening != Listening::default();
-    Ok(any.then_some(Wanted { listening, told: false, must: foreground }))
+    let any = configured != Listening::default();
+    any.then_some(Wanted { listening: configured, told: false, must: foreground })
 }
 
 /// Checks everything but whether the addresses can be had; returns what we are known by there.
@@ -108,9 +105,8 @@ mod tests {
 
     #[test]
     fn what_is_said_now_counts_before_what_was_said_before_and_what_is_configured() {
-        let config = || Ok(Config { serve: at(&["3"]), ..Config::default() });
         let choose = |flags, before, foreground| {
-            super::choose(flags, before, config(), foreground).ok().flatten().expect("somewhere")
+            super::choose(flags, before, at(&["3"]), foreground).expect("somewhere")
         };
         let none = Listening::default;
         let wanted = |port, told, must| Wanted { listening: at(&[port]), told, must };
@@ -118,7 +114,7 @@ mod tests {
         assert_eq!(choose(none(), Some(at(&["2"])), true), wanted("2", true, false));
         assert_eq!(choose(none(), None, true), wanted("3", false, true));
         assert_eq!(choose(none(), None, false), wanted("3", false, false));
-        assert!(matches!(super::choose(none(), None, Ok(Config::default()), true), Ok(None)));
+        assert_eq!(super::choose(none(), None, none(), true), None);
     }
 
     #[test]

@@ -38,7 +38,7 @@ use rekindle_store::disk::RealDisk;
 use tokio::signal::unix::{SignalKind, signal};
 
 use self::tcp::Tcp;
-use crate::config::{Config, LogConfig, WorkspaceConfig};
+use crate::config::{Config, WorkspaceConfig};
 use crate::context::Context;
 
 /// How often we look whether another daemon has taken over.
@@ -72,24 +72,14 @@ pub(crate) fn run(
     // What agents make is their users': they get the umask that we were started with.
     let umask = rustix::process::umask(rustix::fs::Mode::from_raw_mode(0o077)).as_raw_mode();
     RealDisk::raise_descriptor_limit();
-    let config = Config::read();
-    let checkpoints = config.as_ref().map(checkpoint_settings).unwrap_or_default();
-    let log = logging::init(config.as_ref().map_or(&LogConfig::default(), |config| &config.log));
-    let persistence = config.as_ref().map(|config| config.persistence.policy()).unwrap_or_default();
-    let waits = config.as_ref().map(|config| config.waits.settings()).unwrap_or_default();
-    let worktrees = config.as_ref().map(|config| config.worktree.clone()).unwrap_or_default();
-    let worktree_preparation = worktrees.preparation();
-    let worktrees = worktrees.directory(&context.home);
-    let env_files = config.as_ref().map(Config::env_files).unwrap_or_default();
-    let tasks = config.as_ref().map(|config| config.tasks.settings(&config.budgets)).unwrap_or_default();
-    let notifications = config.as_ref().map(notification_settings).unwrap_or_default();
-    // Whoever cannot read how long something is to be kept lets nothing go.
-    let collection = config.as_ref().ok().and_then(Config::collection);
-    let base_url = config.as_ref().ok().and_then(|config| config.notify.base_url.clone());
+    // Budgets are in it, and how long things are kept: whoever cannot read it must not begin without. One that runs goes on.
+    let config = Config::read()?;
+    let log = logging::init(&config.log);
+    let base_url = config.notify.base_url.clone();
     // One that died, or is to make way, has left behind what it was told.
     let before = start.again.or_else(|| DaemonFile::read(&context.home)?.told);
-    let wanted = listen::choose(start.flags, before, config, start.foreground);
-    let mut tcp = Tcp::of(wanted, start.foreground, &context.disk(), &context.home)?;
+    let wanted = listen::choose(start.flags, before, config.serve.clone(), start.foreground);
+    let mut tcp = Tcp::of(wanted, &context.disk(), &context.home)?;
     tcp.own_name = base_url.as_ref().map(|url| url.host().to_ascii_lowercase());
     let has_links = base_url.is_some();
     if start.takeover {
@@ -103,18 +93,18 @@ pub(crate) fn run(
         holder: beside_us("rekindle-holder")?,
         runtime: runtime.clone(),
         env: environment(),
-        env_files,
+        env_files: config.env_files(),
         umask,
         scopes: scopes(),
-        checkpoints,
-        persistence,
-        collection,
-        tasks,
-        worktrees,
-        worktree_preparation,
-        waits,
+        checkpoints: checkpoint_settings(&config),
+        persistence: config.persistence.policy(),
+        collection: config.collection(),
+        tasks: config.tasks.settings(&config.budgets),
+        worktrees: config.worktree.directory(&context.home),
+        worktree_preparation: config.worktree.preparation(),
+        waits: config.waits.settings(),
         base_url,
-        notifications,
+        notifications: notification_settings(&config),
     };
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
     let daemon = Daemon::open(settings, &context.disk(), opener.boot_id, clock).map_err(refused)?;

@@ -25,18 +25,8 @@ pub(super) struct Tcp {
 
 impl Tcp {
     /// Sees what is wanted, and whether it makes sense.
-    pub(super) fn of(
-        wanted: Result<Option<Wanted>, Failure>,
-        foreground: bool,
-        disk: &SharedDisk,
-        home: &Path,
-    ) -> Result<Tcp, Failure> {
-        let mut tcp = Tcp::default();
-        match wanted {
-            Ok(wanted) => tcp.wanted = wanted,
-            Err(failure) if foreground => return Err(failure),
-            Err(failure) => tcp.give_up(&failure),
-        }
+    pub(super) fn of(wanted: Option<Wanted>, disk: &SharedDisk, home: &Path) -> Result<Tcp, Failure> {
+        let mut tcp = Tcp { wanted, ..Tcp::default() };
         let checked = tcp.wanted.as_ref().map(|wanted| check(&wanted.listening, &**disk, home)).transpose();
         tcp.tls = tcp.or_note(checked)?.flatten();
         Ok(tcp)

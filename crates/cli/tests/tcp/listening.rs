@@ -73,12 +73,36 @@ fn a_port_that_is_taken_is_said_and_everything_else_is_served() {
     let restarted = lab.rekindle(&["restart"]).env("REKINDLE_CONFIG", &config).output().expect("it runs");
     assert!(restarted.status.success(), "{}", words(&restarted));
     assert_eq!(format!("127.0.0.1:{}", port(&lab)), address);
-    // A configuration that makes no sense stops nobody who does not look on.
-    let config = configure(&lab, "[serve]\nlisten = [\"nowhere\"]\n");
-    let restarted = lab.rekindle(&["restart"]).env("REKINDLE_CONFIG", &config).output().expect("it runs");
-    assert!(restarted.status.success(), "{}", words(&restarted));
-    assert!(words(&restarted).contains("does not listen on TCP"), "{}", words(&restarted));
-    assert_eq!(lab.get("/healthz")["status"], "ok");
+}
+
+/// Budgets are in the configuration: nobody begins without what it says, and one that runs is not replaced by one that cannot.
+#[test]
+fn a_configuration_that_cannot_be_read_starts_no_daemon_and_stops_none() {
+    let mut lab = Lab::without_daemon();
+    let agent = lab.demo(&[]);
+    for (wrong, line, why) in [
+        ("[serve]\nlisten = [\"nowhere\"]\n", 2, "an address is"),
+        ("[budgets]\nrun = { wall = \"2s\" }\n[notify]\nsettel = \"1s\"\n", 4, "settel"),
+        ("[budgets\n", 1, ""),
+    ] {
+        let config = configure(&lab, wrong);
+        let mut run = lab.rekindle(&["run", "say hello", "--"]);
+        let refused = run.args(&agent).env("REKINDLE_CONFIG", &config).output().expect("it runs");
+        assert!(!refused.status.success(), "{}", words(&refused));
+        let place = format!("{config}, line {line}: ");
+        assert!(words(&refused).contains(&place) && words(&refused).contains(why), "{}", words(&refused));
+        assert!(!lab.daemon_described(), "none was started");
+    }
+    lab.start();
+    let pid = lab.daemon_pid();
+    let config = configure(&lab, "[notify]\nsettel = \"1s\"\n");
+    let refused = lab.rekindle(&["restart"]).env("REKINDLE_CONFIG", &config).output().expect("it runs");
+    assert!(!refused.status.success(), "{}", words(&refused));
+    assert!(words(&refused).contains("settel"), "{}", words(&refused));
+    assert_eq!(
+        (lab.get("/api/version")["pid"].as_i64(), lab.get("/healthz")["status"].clone()),
+        (Some(pid.into()), "ok".into())
+    );
 }
 
 #[test]
