@@ -30,7 +30,7 @@ pub(crate) fn hint_text(hint: &Hint) -> Option<&'static str> {
             "--dirty ignore leaves them there; without --base and BRANCH they can be copied"
         }
         Hint::ResolveInWorktree => {
-            "have the agent resolve them: rekindle send SESSION \"merge the other branch and resolve the conflicts\"; then merge again"
+            "have the agent resolve it: rekindle send, as in \"merge main and resolve the conflicts\"; then merge again"
         }
         Hint::MergeOrForce => {
             "rekindle task merge brings it back; rekindle task rm --force keeps what is nowhere else in a git bundle for 30 days"

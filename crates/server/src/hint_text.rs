@@ -37,7 +37,7 @@ pub(crate) fn hint_text(hint: &Hint) -> String {
         Hint::ResolveInWorktree => {
             "have them resolved in the worktree, where POST /api/sessions/{id}/messages asks the agent for it, then merge again"
         }
-        Hint::CommitThere => "commit it there, or put it aside with git stash",
+        Hint::CommitThere => "commit it there, or put it aside with git stash --include-untracked",
         Hint::SwitchToBranch => "git switch BRANCH there, then merge again",
         Hint::FinishThere => "finish it there, or give it up: git status says how",
         Hint::MergeOrForce => {

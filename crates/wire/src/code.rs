@@ -95,7 +95,7 @@ codes! {
     KeyConflict = "key_conflict", 409: "the session with this key works elsewhere, or with another agent";
     KeyReused = "key_reused", 409: "the Idempotency-Key was used for another request";
     LinksUnavailable = "links_unavailable", 409: "the daemon has no base_url that answer links could begin with";
-    MergeConflict = "merge_conflict", 409: "the worktree and its directory changed the same lines; neither was touched";
+    MergeConflict = "merge_conflict", 409: "the worktree and its directory changed the same place, each in its way; neither was touched";
     MergeImpossible = "merge_impossible", 409: "the worktree cannot be merged as things are; the message says why";
     Moved = "moved", 409: "something happened in the session meanwhile";
     NotARepository = "not_a_repository", 409: "the directory is in no git repository with a commit, or was not";

@@ -62,6 +62,7 @@ fn a_question_and_an_end_reach_whoever_is_not_there() {
         assert!(!text.contains(SECRET) && !text.contains("hook-secret"), "a secret is in the {what}: {text}");
     }
 
+    assert!(!lab.ran(&["doctor"]).exits(0).out.contains("foreign_name"));
     let shown = lab.configured(&["notify", "log"]).output().expect("it runs");
     let text = String::from_utf8_lossy(&shown.stdout).into_owned();
     assert_eq!(text.lines().count(), 2, "{text}");

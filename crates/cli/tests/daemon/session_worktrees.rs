@@ -10,8 +10,13 @@ use crate::worktrees::{git, repository};
 
 /// Returns a lab whose sessions work in a repository with one commit, and whose worktrees are made beside it.
 pub(crate) fn with_trees() -> Option<Lab> {
+    with_prepared_trees("")
+}
+
+/// The same, with more settings of worktrees.
+pub(crate) fn with_prepared_trees(more: &str) -> Option<Lab> {
     let lab = repository()?;
-    lab.configure(&format!("[worktree]\ndir = {:?}\n[tasks]\nlimit = 4\n", lab.path("trees")));
+    lab.configure(&format!("[worktree]\ndir = {:?}\n{more}[tasks]\nlimit = 4\n", lab.path("trees")));
     Some(lab)
 }
 

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use serde_json::json;
 
 use crate::lab::{Lab, wait_for};
-use crate::session_worktrees::{made, wanting, with_trees, worktrees};
+use crate::session_worktrees::{made, wanting, with_prepared_trees, with_trees, worktrees};
 use crate::worktrees::git;
 
 /// A session that has done its work in a worktree: one commit, and a file that is not committed.
@@ -64,6 +64,18 @@ fn a_task_is_looked_at_merged_and_removed_by_commands() {
     let shown = lab.show(&session)["worktree"].clone();
     assert_eq!((&shown["merged_into"], &shown["removed"]), (&json!("main"), &json!(true)));
     lab.ran(&["log", &session]).exits(0).shows("session.worktree_merged").shows("session.worktree_removed");
+}
+
+#[test]
+fn one_that_could_not_be_prepared_is_removed_by_command() {
+    let Some(mut lab) = with_prepared_trees("setup = [\"false\"]\n") else { return };
+    lab.start();
+    let id = lab.create(&wanting(&lab, "say hello", json!({})));
+    assert_eq!(lab.wait_end(&id), "failed");
+    lab.ran(&["task", "merge", &id]).exits(1).tells("is not made yet");
+    lab.ran(&["task", "rm", &id]).exits(0).shows("Removed");
+    assert_eq!((worktrees(&lab), branches(&lab).as_str()), (0, "main"));
+    lab.ran(&["task", "rm", &id]).exits(1).tells("was removed");
 }
 
 // I4, I14: git does it before it is recorded, and whoever asks again finishes it: nothing is lost, nothing is merged twice.
@@ -151,6 +163,7 @@ fn dying_while_a_worktree_is_removed_loses_nothing() {
         assert_eq!(show("new.txt").as_deref(), Some("left behind"), "{place}");
         assert_eq!(show("tracked.txt").as_deref(), Some("first\nmine"), "{place}");
         assert_eq!(lab.count(&id, "session.worktree_removed"), 1, "{place}");
+        assert!(!lab.ran(&["doctor"]).exits(0).out.contains("foreign_name"), "{place}");
     }
 }
 

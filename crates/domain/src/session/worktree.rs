@@ -31,7 +31,8 @@ impl Worktree {
 impl SessionState {
     /// Returns the worktree that is still to be made.
     pub fn missing_worktree(&self) -> Option<&SessionWorktree> {
-        self.worktree.as_ref().filter(|worktree| worktree.commit.is_none()).map(|worktree| &worktree.wanted)
+        let worktree = self.worktree.as_deref()?;
+        (worktree.commit.is_none() && !worktree.removed).then_some(&worktree.wanted)
     }
 
     /// Returns the directory that it was asked for in: where it works, unless a worktree was made for it.
@@ -40,7 +41,7 @@ impl SessionState {
     }
 
     pub(super) fn note_worktree(&mut self, added: &SessionWorktreeAdded<'_>) -> Result<(), String> {
-        let worktree = self.worktree.as_mut().ok_or("the session wants no worktree")?;
+        let worktree = self.own_worktree()?;
         if worktree.commit.is_some() {
             return Err("its worktree is there already".into());
         }
@@ -49,18 +50,23 @@ impl SessionState {
     }
 
     pub(super) fn note_merge(&mut self, merged: &SessionWorktreeMerged<'_>) -> Result<(), String> {
-        self.made_worktree()?.merged_into = Some(merged.into.as_ref().into());
+        let worktree = self.own_worktree()?;
+        if worktree.commit.is_none() {
+            return Err("its worktree is not made yet".into());
+        }
+        worktree.merged_into = Some(merged.into.as_ref().into());
         Ok(())
     }
 
     pub(super) fn note_removal(&mut self, _: &SessionWorktreeRemoved<'_>) -> Result<(), String> {
-        self.made_worktree()?.removed = true;
+        self.own_worktree()?.removed = true;
         Ok(())
     }
 
-    fn made_worktree(&mut self) -> Result<&mut Worktree, String> {
-        let made = self.worktree.as_mut().filter(|worktree| worktree.commit.is_some() && !worktree.removed);
-        made.map(|worktree| &mut **worktree).ok_or_else(|| "the session has no worktree of its own".into())
+    /// Returns the worktree, made or begun.
+    fn own_worktree(&mut self) -> Result<&mut Worktree, String> {
+        let own = self.worktree.as_mut().filter(|worktree| !worktree.removed);
+        own.map(|worktree| &mut **worktree).ok_or_else(|| "the session has no worktree of its own".into())
     }
 }
 
@@ -95,6 +101,11 @@ mod tests {
         assert_eq!(state.note_removal(&removed), Ok(()));
         assert!(state.note_removal(&removed).is_err() && state.note_merge(&merged).is_err());
         assert_eq!(state.missing_worktree(), None, "it is not made again");
+        // One that could not be made may be removed, with whatever was begun of it.
+        state.worktree = Some(Box::new(Worktree::wanted(worktree())));
+        assert!(state.note_merge(&merged).is_err());
+        assert_eq!((state.note_removal(&removed), state.missing_worktree()), (Ok(()), None));
+        assert!(state.note_worktree(&added).is_err());
     }
 
     #[test]

@@ -10,4 +10,5 @@ mod question;
 mod view;
 
 pub(crate) use mint::{AnswerLinks, MintedLinks};
+pub(crate) use question::question_line;
 pub(crate) use view::token_view;

@@ -14,6 +14,28 @@ const COMMANDS: [&str; 2] = ["command", "cmd"];
 
 /// Reads what a request asks: of an agent, or of a program that opened a wait.
 pub(super) fn asked(kind: WaitKind, request: &Value) -> AskedView {
+    let (question, lines) = question_and_detail(request);
+    let (question, question_cut) = cut(question, MAX_QUESTION);
+    let (detail, detail_cut) = cut(&lines.join("\n"), MAX_DETAIL);
+    let detail = Some(detail).filter(|detail| !detail.trim().is_empty());
+    AskedView { kind, question, detail, cut: question_cut || detail_cut }
+}
+
+/// Says in one line what a request asks: the question, and what it is about first of all, as the command that is to be run. Titles of
+/// tools alone say nothing.
+pub(crate) fn question_line(request: &Value) -> Option<String> {
+    let (question, lines) = question_and_detail(request);
+    let first = lines.first().map(|first| first.split_whitespace().collect::<Vec<_>>().join(" "));
+    let is_news = |first: &String| !first.is_empty() && !question.contains(first.trim_start_matches("$ "));
+    match (question.trim(), first.filter(is_news)) {
+        ("", first) => first,
+        (question, Some(first)) => Some(format!("{question}: {first}")),
+        (question, None) => Some(question.to_owned()),
+    }
+}
+
+/// Finds the question of a request, and the lines that say what it is about.
+fn question_and_detail(request: &Value) -> (&str, Vec<String>) {
     let params = request.get("params").unwrap_or(request);
     let places = ["/toolCall/title", "/title", "/question", "/message", "/text"];
     let question = places.iter().find_map(|place| params.pointer(place)?.as_str()).unwrap_or_default();
@@ -27,10 +49,7 @@ pub(super) fn asked(kind: WaitKind, request: &Value) -> AskedView {
     if question.is_empty() && lines.is_empty() && !params.is_null() {
         lines.push(serde_json::to_string_pretty(params).unwrap_or_default());
     }
-    let (question, question_cut) = cut(question, MAX_QUESTION);
-    let (detail, detail_cut) = cut(&lines.join("\n"), MAX_DETAIL);
-    let detail = Some(detail).filter(|detail| !detail.trim().is_empty());
-    AskedView { kind, question, detail, cut: question_cut || detail_cut }
+    (question, lines)
 }
 
 /// Adds what a tool is given: the command, then everything else by its name.
@@ -103,6 +122,28 @@ mod tests {
             {"type": "content", "content": {"type": "text", "text": "because"}}]});
         check(&call(&change), "Edit", Some("/r/a\n- one\n- two\n+ three\nbecause"));
         check(&call(&json!({"title": "Look"})), "Look", None);
+    }
+
+    #[test]
+    fn one_line_says_what_would_be_done() {
+        let call = |call: Value| question_line(&json!({"params": {"toolCall": call}}));
+        for (asked, line) in [
+            (
+                json!({"title": "Shell", "rawInput": {"cwd": "/r", "command": "\n rm -rf\n build"}}),
+                Some("Shell: $ rm -rf build"),
+            ),
+            (
+                json!({"title": "Shell", "rawInput": {"command": "rm -rf build"}}),
+                Some("Shell: $ rm -rf build"),
+            ),
+            (json!({"title": "Run `make`", "rawInput": {"command": "make"}}), Some("Run `make`")),
+            (json!({"title": "Edit", "content": [{"type": "diff", "path": "/r/a"}]}), Some("Edit: /r/a")),
+            (json!({"rawInput": {"cmd": ["make"]}}), Some("$ make")),
+            (json!({"title": "Look"}), Some("Look")),
+        ] {
+            assert_eq!(call(asked.clone()).as_deref(), line, "{asked}");
+        }
+        assert_eq!(question_line(&Value::Null), None);
     }
 
     #[test]

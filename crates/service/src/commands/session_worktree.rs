@@ -101,7 +101,8 @@ pub(crate) fn remove(
     by: &str,
 ) -> Result<WorktreeRemoved> {
     let state = at_rest(tools, session)?;
-    let wanted = &made(&state)?.wanted;
+    // One whose making failed may have been begun.
+    let wanted = &own(&state)?.wanted;
     let workers = &tools.views.workers;
     let bundle = tools.workspaces.worktree_bundle(session);
     let removed = tools.workspaces.remove_session_worktree(&Removal {
@@ -132,23 +133,32 @@ fn at_rest(tools: &Tools<'_>, session: SessionId) -> Result<std::sync::Arc<Sessi
         let message = "its run has not ended";
         return Err(ServiceError::new(Code::StillRunning, message).hint(Hint::CancelFirst));
     }
-    refuse_open_runs(tools.views, Path::new(&made(&state)?.wanted.directory))?;
+    refuse_open_runs(tools.views, Path::new(&own(&state)?.wanted.directory))?;
     Ok(state)
 }
 
 /// Returns the worktree of a session, which was made.
 fn made(state: &SessionState) -> Result<&Worktree> {
-    let none = |message: String| ServiceError::new(Code::WorktreeMissing, message);
+    let worktree = own(state)?;
+    match worktree.commit {
+        Some(_) => Ok(worktree),
+        None => Err(missing(format!("the worktree {} is not made yet", worktree.wanted.directory))),
+    }
+}
+
+/// Returns the worktree of a session, made or begun.
+fn own(state: &SessionState) -> Result<&Worktree> {
     match state.worktree.as_deref() {
-        None => Err(none("it works in no worktree of its own".to_owned())),
+        None => Err(missing("it works in no worktree of its own".to_owned())),
         Some(worktree) if worktree.removed => {
-            Err(none(format!("the worktree {} was removed", worktree.wanted.directory)))
-        }
-        Some(worktree) if worktree.commit.is_none() => {
-            Err(none(format!("the worktree {} is not made yet", worktree.wanted.directory)))
+            Err(missing(format!("the worktree {} was removed", worktree.wanted.directory)))
         }
         Some(worktree) => Ok(worktree),
     }
+}
+
+fn missing(message: String) -> ServiceError {
+    ServiceError::new(Code::WorktreeMissing, message)
 }
 
 /// Says why git did not do it, and what may help.

@@ -16,9 +16,9 @@ use rekindle_store::log::{Cursor as Place, LogReader};
 use rekindle_store::{Store, Want};
 
 use super::standing::Surroundings;
+use crate::answer_links::question_line;
 use crate::drive::live::fetch_payload;
 use crate::log_search::find_last;
-use crate::show::request_summary;
 
 /// Records that are news and read at once: a bound for what is in memory.
 const MOST_NEWS: usize = 500;
@@ -170,7 +170,7 @@ impl SessionLookup for Lookup<'_> {
 
     fn question(&self, waiting: &RunWaiting<'_>) -> Option<String> {
         let request = fetch_payload(&*self.around.store, waiting.request.as_ref()?).ok()?;
-        request_summary(&request)
+        question_line(&serde_json::from_str(request.as_json()).ok()?)
     }
 
     fn last_words(&self) -> Option<String> {

@@ -63,7 +63,11 @@ pub fn examine(
             Err(error) => {
                 let (what, branch) =
                     (format!("{whose} is left: {}.", chain(&error)), &leftover.worktree.branch);
-                let remedy = format!("Merge its branch {branch}, or remove it with git worktree remove.");
+                let remedy = format!(
+                    "Merge its branch {branch}; or throw it away: git -C {} worktree remove -f -f {}.",
+                    leftover.worktree.origin,
+                    directory.display()
+                );
                 Finding::new(Code::WorktreeUnsaved, directory, what, remedy)
             }
         });

@@ -127,19 +127,19 @@ pub enum GitError {
         /// The directory.
         directory: PathBuf,
     },
-    /// Two branches changed the same lines.
-    #[error("both changed the same lines: {paths}")]
+    /// Two branches changed the same place, each in its way.
+    #[error("both sides changed {paths}, each in its way")]
     Conflict {
         /// Where: the first of the files, and how many more there are.
         paths: String,
     },
     /// Somebody changed what a merge would change.
-    #[error("what is not committed in {} is in the way: {said}", directory.display())]
+    #[error("what is not committed in {} is in the way: {what}", directory.display())]
     InTheWay {
         /// Where.
         directory: PathBuf,
-        /// What git says.
-        said: String,
+        /// Which files, or what git says.
+        what: String,
     },
     /// A worktree has work that is nowhere else.
     #[error("{} has work that is nowhere else: {what}", directory.display())]

@@ -46,10 +46,9 @@ const KNOWN: &[&str] = &[
     "crashes",
     "damaged",
     "imports",
+    "notify",
+    "removed-worktrees",
     "repairs",
-    "tasks.db",
-    "tasks.db-wal",
-    "tasks.db-shm",
     "tasks.db-journal",
 ];
 

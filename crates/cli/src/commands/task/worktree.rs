@@ -99,7 +99,7 @@ pub(super) struct MergeArgs {
 #[command(after_help = "Examples:
   rekindle task rm 01khz0p6r8
   rekindle task rm 01khz0p6r8 --force
-  git fetch ~/.rekindle/removed-worktrees/SESSION.bundle BRANCH:BRANCH   # brings back what was saved")]
+  git fetch ~/.local/state/rekindle/removed-worktrees/SESSION.bundle BRANCH:BRANCH   # brings back what was saved")]
 pub(super) struct RmArgs {
     #[command(flatten)]
     owner: OwnerArg,
@@ -162,14 +162,9 @@ pub(super) fn merge(context: &Context, args: &MergeArgs) -> Result<Exit, Failure
     let asked = MergeWorktree { method, message: args.message.clone() };
     let answer = client.post_patiently(&format!("/api/sessions/{session}/worktree/merge"), &asked)?;
     let merged: WorktreeMerged = read(&answer)?;
-    // What a program is told is the merge: whether it was removed is told by how this ends.
     context.print(&String::from_utf8_lossy(&answer).trim_end(), |out| write_merge(out, &merged))?;
     if args.rm {
-        let removed: WorktreeRemoved =
-            read(&client.delete_patiently(&format!("/api/sessions/{session}/worktree"))?)?;
-        if !context.json {
-            return context.print(&"", |out| write_removal(out, &removed));
-        }
+        return remove(context, &client, &session, "");
     }
     Ok(Exit::Ok)
 }
@@ -191,6 +186,11 @@ pub(super) fn rm(context: &Context, args: &RmArgs) -> Result<Exit, Failure> {
     let client = context.daemon_or_start()?;
     let session = args.owner.session(context, &client)?;
     let force = if args.force { "?force=1" } else { "" };
+    remove(context, &client, &session, force)
+}
+
+/// Removes the worktree of a session, and says so: in JSON on a line of its own.
+fn remove(context: &Context, client: &Client, session: &str, force: &str) -> Result<Exit, Failure> {
     let answer = client.delete_patiently(&format!("/api/sessions/{session}/worktree{force}"))?;
     let removed: WorktreeRemoved = read(&answer)?;
     context.print(&String::from_utf8_lossy(&answer).trim_end(), |out| write_removal(out, &removed))

@@ -3,11 +3,13 @@
 //! to it in one step, which git refuses by itself if it would overwrite anything.
 
 use std::path::{Path, PathBuf};
+use std::process::Output;
 
 use rekindle_domain::event::{MergeMethod, SessionWorktree};
 use rekindle_workspace::restore::{DirRoot, Root};
 
 use super::changes::{check_finished, commit, commit_all, first_of, identity};
+use super::standing::Standing;
 use crate::lock_file::LockFile;
 use crate::test_knobs::crash_point;
 use crate::workspaces::git::{GitError, GitRepository, done, git, git_with_umask, output, run, said};
@@ -61,6 +63,7 @@ impl Workspaces {
         check_finished(&top)?;
         let theirs = find_there(merge.worktree)?;
         check_finished(&theirs)?;
+        let before = Standing::of(&theirs)?;
         let committed = commit_all(&theirs, merge.message, merge.umask, &theirs_lock)?;
         crash_point("merge.after_commit");
         let head = |directory: &Path| output("find HEAD", git(directory).args(["rev-parse", "HEAD"]));
@@ -68,13 +71,11 @@ impl Workspaces {
         if is_ancestor(&top, &sides.theirs, &sides.ours)? {
             return Ok(Merged { into, commit: sides.ours, commits: 0, committed });
         }
-        let commit = self.put_together(merge, &sides, &theirs_lock)?;
-        crash_point("merge.before_forward");
-        let forward = ["merge", "--quiet", "--no-stat", "--ff-only", "--no-autostash", &commit];
-        let told = run(git_with_umask(&top, merge.umask, &lock)?.args(forward))?;
-        if !told.status.success() {
-            return Err(GitError::InTheWay { directory: top, said: said(&told) }.into());
+        let forwarded = self.go_forward(merge, &sides, (&lock, &theirs_lock));
+        if forwarded.is_err() && committed {
+            before.put_back(&theirs);
         }
+        let commit = forwarded?;
         crash_point("merge.after_forward");
         let range = format!("{}..{commit}", sides.ours);
         let commits = output("count commits", git(&top).args(["rev-list", "--count", &range]))?;
@@ -84,6 +85,25 @@ impl Workspaces {
             made.sync_file_systems(&mut std::iter::empty()).map_err(unusable(root))?;
         }
         Ok(Merged { into, commit, commits: commits.parse().unwrap_or_default(), committed })
+    }
+
+    /// Has the original go forward to both sides' work, or leaves it as it is; returns its new commit.
+    fn go_forward(
+        &self,
+        merge: &Merge<'_>,
+        sides: &Sides<'_>,
+        (lock, theirs_lock): (&LockFile, &LockFile),
+    ) -> Result<String, WorkspaceError> {
+        let commit = self.put_together(merge, sides, theirs_lock)?;
+        crash_point("merge.before_forward");
+        let forward = ["merge", "--quiet", "--no-stat", "--ff-only", "--no-autostash", &commit];
+        let told = run(git_with_umask(sides.top, merge.umask, lock)?.args(forward))?;
+        match told.status.success() {
+            true => Ok(commit),
+            false => {
+                Err(GitError::InTheWay { directory: sides.top.to_owned(), what: in_the_way(&told) }.into())
+            }
+        }
     }
 
     /// Makes the commit that a directory is to go forward to, without touching it.
@@ -173,6 +193,14 @@ fn is_ancestor(directory: &Path, before: &str, after: &str) -> Result<bool, GitE
 fn conflicts(directory: &Path) -> Result<Vec<PathBuf>, GitError> {
     let names = output("name conflicts", git(directory).args(["diff", "--name-only", "--diff-filter=U"]))?;
     Ok(names.lines().map(PathBuf::from).collect())
+}
+
+/// Returns the files that keep git from going forward, which it names on lines of their own; without any, what it says.
+fn in_the_way(told: &Output) -> String {
+    let text = String::from_utf8_lossy(&told.stderr);
+    let paths: Vec<PathBuf> =
+        text.lines().filter_map(|line| line.strip_prefix('\t')).map(PathBuf::from).collect();
+    if paths.is_empty() { said(told) } else { first_of(&paths) }
 }
 
 /// Has a worktree stand where its work is now: what is done in it next is added to that. Its branch's reflog knows where it stood.

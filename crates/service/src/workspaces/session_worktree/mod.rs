@@ -10,3 +10,4 @@ pub(crate) mod leftover;
 pub(crate) mod merge;
 pub mod prepare;
 pub(crate) mod remove;
+mod standing;

@@ -125,11 +125,29 @@ fn a_conflict_leaves_both_sides_as_they_were() {
         work.lab.0.write("below/file", "by a person");
         work.lab.0.commit("by a person");
         work.lab.0.write("gone", "not committed");
+        // What the agent has not committed is as it was too: what is added, and what is not.
+        work.lab.write(&work.worktree, "added", "one");
+        work.lab.git(&work.worktree, &["add", "added"]);
+        work.lab.write(&work.worktree, "added", "two");
+        work.lab.write(&work.worktree, "new", "not added");
         let before = work.seen();
+        assert_eq!(work.lab.git(&work.worktree, &["status", "--porcelain"]), "AM added\n?? new");
         let error = work.merge(method).expect_err("a conflict").to_string();
-        assert_eq!(error, "both changed the same lines: below/file", "{method:?}");
+        assert_eq!(error, "both sides changed below/file, each in its way", "{method:?}");
         assert_eq!(work.seen(), before, "{method:?}");
     }
+}
+
+#[test]
+fn what_one_side_removed_and_the_other_changed_is_a_conflict_too() {
+    let Some(work) = Work::new() else { return };
+    work.lab.git(&work.worktree, &["rm", "-q", "below/file"]);
+    work.lab.0.write("below/file", "by a person");
+    work.lab.0.commit("by a person");
+    let before = work.seen();
+    let error = work.merge(MergeMethod::Merge).expect_err("a conflict").to_string();
+    assert!(error.starts_with("both sides changed below/file"), "{error}");
+    assert_eq!(work.seen(), before);
 }
 
 #[test]
@@ -141,13 +159,13 @@ fn what_a_merge_would_overwrite_is_not_overwritten() {
     work.lab.0.write("below/file", "not committed");
     let before = work.seen();
     let error = work.merge(MergeMethod::Merge).expect_err("in the way").to_string();
-    assert!(error.contains("is in the way") && error.contains("below/file"), "{error}");
+    assert!(error.ends_with("is in the way: below/file"), "{error}");
     assert_eq!(work.seen(), before);
     // A file that git does not know is no less worth.
     work.lab.0.git(&["checkout", "-q", "below/file"]);
     work.lab.0.write("new", "a person's");
     let error = work.merge(MergeMethod::Squash).expect_err("in the way").to_string();
-    assert!(error.contains("new"), "{error}");
+    assert!(error.ends_with("is in the way: new"), "{error}");
     assert_eq!(work.in_original("new").as_deref(), Some("a person's"));
 }
 
