@@ -34,6 +34,7 @@ mod tasks_config;
 mod waits_config;
 mod workspace_failure;
 mod worktree_config;
+mod worktree_text;
 
 use std::io::Write;
 use std::process::ExitCode;

@@ -9,6 +9,7 @@ use rekindle_wire::view::{Connection, HealthState, RunState, RunView, SessionVie
 
 use crate::hints::ours;
 use crate::record_text::{successor, word};
+use crate::worktree_text::{WorktreeNext, next_of_worktree};
 
 /// Tool calls that are named one by one.
 const SHOWN_CALLS: usize = 5;
@@ -247,6 +248,15 @@ pub(crate) fn uncertain(session: &SessionView) -> Vec<String> {
 /// Says what can be done now. What needs a daemon starts one. Whatever would add to a damaged log is refused, so that there
 /// only the damage is spoken of.
 pub(crate) fn next(session: &SessionView) -> String {
+    let next = next_of_session(session);
+    match next_of_worktree(session) {
+        Some(WorktreeNext::Instead(text)) => text,
+        Some(WorktreeNext::First(text)) => format!("{text}; {next}"),
+        None => next,
+    }
+}
+
+fn next_of_session(session: &SessionView) -> String {
     let told = |command: &str| ours(format_args!("{command} {}", session.id));
     match session.status {
         _ if session.health.state == HealthState::Quarantined => {

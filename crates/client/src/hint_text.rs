@@ -29,6 +29,7 @@ pub(crate) fn hint_text(hint: &Hint) -> Option<&'static str> {
         Hint::CarryFromHead => {
             "--dirty ignore leaves them there; without --base and BRANCH they can be copied"
         }
+        Hint::RestartDaemon => "rekindle restart; agents work on",
         Hint::ResolveInWorktree => {
             "have the agent resolve it: rekindle send, as in \"merge main and resolve the conflicts\"; then merge again"
         }

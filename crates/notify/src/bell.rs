@@ -12,13 +12,19 @@ use crate::rules::{Rules, Wanted};
 /// A sink that rings where somebody watches.
 #[derive(Debug)]
 pub struct Bell {
+    name: String,
     rules: Rules,
     machine: Arc<dyn Machine>,
 }
 
 impl Bell {
-    pub(crate) fn new(rules: Rules, machine: Arc<dyn Machine>) -> Bell {
-        Bell { rules, machine }
+    pub(crate) fn new(name: String, rules: Rules, machine: Arc<dyn Machine>) -> Bell {
+        Bell { name, rules, machine }
+    }
+
+    /// Returns its name in the configuration.
+    pub fn name(&self) -> &str {
+        &self.name
     }
 
     /// Tells whether the bell rings for a notice. Whoever watches is there, so that `when` does not count; in quiet hours it is silent.
@@ -38,7 +44,7 @@ mod tests {
     fn it_rings_for_what_it_is_for_and_not_at_night() {
         let quiet = Some("22:00-07:00".parse().expect("hours"));
         let rules = Rules { events: [NoticeKind::Waiting].into(), quiet, ..Rules::default() };
-        let bell = Bell::new(rules, Arc::new(FakeMachine::new()));
+        let bell = Bell::new("bell".to_owned(), rules, Arc::new(FakeMachine::new()));
         let rings =
             |kind, at: &str| bell.rings(&Notice { kind, ..samples::waiting() }, at.parse().expect("a time"));
         assert!(rings(NoticeKind::Waiting, "2026-02-21T12:00:00.000Z"));

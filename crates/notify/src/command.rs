@@ -13,6 +13,7 @@ use crate::delivery::Delivery;
 use crate::machine::Machine;
 use crate::notice::{AnswerLink, Message};
 use crate::process::{self, Ended};
+use crate::program;
 use crate::text::{Include, line};
 
 /// How long it may take.
@@ -41,6 +42,13 @@ impl CommandSink {
     /// Returns the program.
     pub(crate) fn program(&self) -> &str {
         &self.config.program
+    }
+
+    /// Says what keeps the program from being run, as far as that is known without trying.
+    pub(crate) fn problem(&self) -> Option<String> {
+        let program = &self.config.program;
+        (!program::is_there(&*self.machine, program))
+            .then(|| format!("{program} is no program that can be run"))
     }
 
     /// Runs the program.

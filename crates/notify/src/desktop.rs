@@ -1,8 +1,6 @@
 //! The desktop: `notify-send`, where that is installed. Links are not shown there: they would stand among the arguments of a program, which
 //! everybody on the machine may read.
 
-use std::os::unix::fs::PermissionsExt as _;
-use std::path::Path;
 use std::process::Command;
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,6 +11,7 @@ use crate::delivery::Delivery;
 use crate::machine::Machine;
 use crate::notice::{Message, NoticeKind};
 use crate::process;
+use crate::program;
 use crate::text::{Include, fit, words};
 
 /// The program.
@@ -39,13 +38,7 @@ impl Desktop {
 
     /// Says what keeps it from showing anything.
     pub(crate) fn problem(&self) -> Option<String> {
-        let path = self.machine.variable("PATH").unwrap_or_default();
-        let is_there = |directory: &Path| {
-            let about = directory.join(PROGRAM).metadata();
-            about.is_ok_and(|about| about.is_file() && about.permissions().mode() & 0o111 != 0)
-        };
-        let found = std::env::split_paths(&path).any(|directory| is_there(&directory));
-        (!found).then(|| {
+        (!program::is_there(&*self.machine, PROGRAM)).then(|| {
             format!("{PROGRAM} is not installed: install libnotify (libnotify-bin), or remove the sink")
         })
     }
@@ -101,6 +94,7 @@ fn escape(c: char, out: &mut String) {
 #[cfg(test)]
 mod tests {
     use std::fs::Permissions;
+    use std::os::unix::fs::PermissionsExt as _;
 
     use super::*;
     use crate::fake_machine::FakeMachine;

@@ -18,6 +18,7 @@ mod machine;
 mod notice;
 pub mod outbox;
 mod process;
+mod program;
 mod quiet_hours;
 mod rate_limit;
 mod retry;

@@ -110,6 +110,24 @@ pub enum Message {
 }
 
 impl Message {
+    /// Returns a message that says that it is a test.
+    pub fn test(now: Timestamp) -> Message {
+        Message::Notice(Notice {
+            event_id: format!("test.{}", now.as_millis()),
+            kind: NoticeKind::Completed,
+            at: now,
+            session_id: None,
+            run_id: None,
+            task_id: None,
+            title: "a test: notifications of rekindle arrive here".into(),
+            agent: None,
+            directory: None,
+            reason: None,
+            question: None,
+            last_words: None,
+        })
+    }
+
     /// Returns the event by which a receiver knows it again.
     pub fn event_id(&self) -> &str {
         match self {

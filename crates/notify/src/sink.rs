@@ -42,7 +42,7 @@ impl Sinks {
                 }
                 SinkType::Desktop => Target::Desktop(Desktop::new(sink.include, Arc::clone(&machine))),
                 SinkType::Bell => {
-                    made.bells.push(Bell::new(rules, machine));
+                    made.bells.push(Bell::new(name, rules, machine));
                     continue;
                 }
             };
@@ -109,7 +109,7 @@ impl Sink {
     /// not there.
     pub fn problem(&self) -> Option<String> {
         match &self.target {
-            Target::Command(_) => None,
+            Target::Command(command) => command.problem(),
             Target::Webhook(webhook) => webhook.problem(),
             Target::Desktop(desktop) => desktop.problem(),
         }
@@ -169,6 +169,32 @@ mod tests {
         let now = Timestamp::from_millis(0);
         assert_eq!(limit.admit(now), Admission::Now);
         assert!(matches!(limit.admit(now), Admission::Later(_)));
+    }
+
+    #[test]
+    fn what_keeps_a_sink_from_delivering_is_said_without_trying() {
+        let config: NotifyConfig = toml::from_str(
+            "[sinks.a]\ntype = \"command\"\ncommand = [\"/nowhere/tell\"]\n\
+             [sinks.b]\ntype = \"command\"\ncommand = [\"/bin/sh\"]\n\
+             [sinks.c]\ntype = \"webhook\"\nurl = \"https://127.0.0.1/x\"\n\
+             [sinks.d]\ntype = \"webhook\"\nurl = \"https://169.254.169.254/x\"\nallow_private = true\n\
+             [sinks.e]\ntype = \"webhook\"\nurl = \"https://[::1]:8443/x\"\nallow_private = true\n",
+        )
+        .expect("a section");
+        let machine: Arc<dyn Machine> = Arc::new(FakeMachine::new());
+        let problems: Vec<String> = Sinks::new(&config, &machine)
+            .sinks
+            .iter()
+            .map(|sink| sink.problem().unwrap_or_default())
+            .collect();
+        let expected =
+            ["/nowhere/tell is no program", "", "127.0.0.1:443 leads to", "169.254.169.254:443 leads to", ""];
+        for (problem, expected) in problems.iter().zip(expected) {
+            assert!(
+                problem.starts_with(expected) && problem.is_empty() == expected.is_empty(),
+                "{problems:?}"
+            );
+        }
     }
 
     #[test]

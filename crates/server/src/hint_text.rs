@@ -43,6 +43,7 @@ pub(crate) fn hint_text(hint: &Hint) -> String {
         Hint::MergeOrForce => {
             "POST /api/sessions/{id}/worktree/merge first; with force=1 what is nowhere else is kept in a git bundle for 30 days"
         }
+        Hint::RestartDaemon => "start the daemon again: its agents work on",
         Hint::UnlockWorktree => "unlock it with git worktree unlock if it may go",
         Hint::PushInside => "commit and push inside it, or move it elsewhere",
         Hint::LeaveFiles => "name another place, or ask without files",

@@ -40,6 +40,7 @@ pub(crate) fn api() -> Api {
         .route(Method::POST, "/api/shutdown", daemon::shutdown, describe::shut_down())
         .route(Method::POST, "/api/imports", daemon::import_staged, describe::take_in_import())
         .route(Method::POST, "/api/gc", daemon::collect, describe::collect())
+        .route(Method::POST, "/api/notify/test", daemon::test_sink, describe::test_sink())
         .route(Method::GET, "/api/events", all_sessions::follow, describe::follow_all_sessions())
         .route(Method::GET, "/api/sessions", sessions::list, describe::list_sessions())
         .route(Method::POST, "/api/sessions", sessions::create, describe::create_session())

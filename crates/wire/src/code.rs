@@ -74,6 +74,7 @@ codes! {
     NoSuchPath = "no_such_path", 404: "there is nothing at this path";
     SessionUnknown = "session_unknown", 404: "there is no such session";
     SnapshotNotFound = "snapshot_not_found", 404: "the session has no such snapshot";
+    SinkUnknown = "sink_unknown", 404: "there is no such sink of notifications";
     TaskUnknown = "task_unknown", 404: "there is no such task";
     WaitUnknown = "wait_unknown", 404: "there is no such wait";
     NoSuchMethod = "no_such_method", 405: "the path does not take this method; Allow says which it takes";

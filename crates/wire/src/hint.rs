@@ -69,6 +69,8 @@ pub enum Hint {
     MergeOrForce,
     /// Commit and push inside that repository, or move it elsewhere.
     PushInside,
+    /// Start the daemon anew, so that it reads its configuration.
+    RestartDaemon,
     /// Somebody locked the worktree with git.
     UnlockWorktree,
     /// Name another place, or leave the files as they are.

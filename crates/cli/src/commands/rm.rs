@@ -3,7 +3,7 @@
 use std::io::Write;
 
 use rekindle_client::failure::{Exit, Failure};
-use rekindle_terminal::output;
+use rekindle_terminal::{output, sanitise};
 use rekindle_wire::view::HealthState;
 use serde_json::json;
 
@@ -46,7 +46,9 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<Exit, Failure> {
     let force = if args.force { "?force=1" } else { "" };
     let mut out = output::stdout();
     for id in found? {
-        let damaged = client.session(&id)?.health.state == HealthState::Damaged;
+        let session = client.session(&id)?;
+        let damaged = session.health.state == HealthState::Damaged;
+        let worktree = session.worktree.filter(|worktree| worktree.commit.is_some() && !worktree.removed);
         let removed = client.delete(&format!("/api/sessions/{id}{force}"));
         removed.map_err(|failure| match failure.code() {
             "still_running" => failure.hint(format!(
@@ -63,6 +65,10 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<Exit, Failure> {
             writeln!(out, "set aside {id}: its log is damaged; its files are in {}", aside.display())?;
         } else {
             writeln!(out, "removed {id}")?;
+        }
+        if let Some(worktree) = worktree.filter(|_| !context.json) {
+            let (branch, directory) = (sanitise::line(&worktree.branch), sanitise::line(&worktree.directory));
+            writeln!(out, "its worktree stays until its branch {branch} is merged: {directory}")?;
         }
         out.flush()?;
     }

@@ -25,6 +25,7 @@ use crate::session_arg::SessionArg;
 use crate::status_text::{
     agent_lives, forked_from, held, is_unknown, meaning, next, silent_command, style, trouble, uncertain,
 };
+use crate::worktree_text::worktree_text;
 
 /// Show what a session is doing, since when, and how that is known
 ///
@@ -122,9 +123,7 @@ fn rows(session: &SessionView, tail: Option<String>, unheard: Option<Unheard>, n
             ("since", when(session.since, now)),
         ]
     };
-    rows.extend(session.worktree.as_ref().map(|worktree| {
-        ("branch", format!("{}, in a worktree made for {}", worktree.branch, worktree.origin))
-    }));
+    rows.extend(session.worktree.as_ref().map(|worktree| ("branch", worktree_text(worktree))));
     rows.extend(forked_from(session).map(|from| ("forked", from)));
     let known =
         if is_unknown(session) { Vec::new() } else { evidence_text::sentences(&session.evidence, now) };

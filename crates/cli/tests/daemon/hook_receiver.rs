@@ -12,7 +12,7 @@ use crate::lab::wait_for;
 
 /// Somebody who takes requests and keeps what they say.
 pub(crate) struct Receiver {
-    port: u16,
+    pub(crate) port: u16,
     got: Arc<Mutex<Vec<Value>>>,
     /// Nothing is answered meanwhile.
     pub(crate) hangs: Arc<AtomicBool>,

@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 
 use crate::hook_receiver::Receiver;
 use crate::lab::{Lab, wait_for};
+use crate::ran::{Ran, Stdin};
 
 const SECRET: &str = "s3cret-of-the-hook";
 
@@ -211,4 +212,38 @@ fn a_test_says_what_came_of_each_sink() {
     );
     let (code, out, _) = run(&["notify", "log"]);
     assert!(code == Some(0) && out.contains("nobody was ever told"), "{out}");
+}
+
+/// Runs a command that reads the daemon's configuration.
+#[track_caller]
+fn ran(lab: &Lab, arguments: &[&str]) -> Ran {
+    crate::ran::ran(&mut lab.configured(arguments), Stdin::Nothing)
+}
+
+/// It is the daemon that will tell: with its variables, and the sinks that it has read.
+#[test]
+fn a_test_is_sent_by_the_daemon() {
+    let receiver = Receiver::start();
+    let mut lab = Lab::without_daemon();
+    let sink = "[notify.sinks.phone]\ntype = \"webhook\"\nurl = \"env:HOOK_URL\"\nallow_private = true\n";
+    lab.configure(sink);
+    lab.start();
+    lab.set("HOOK_URL", format!("http://127.0.0.1:{}/hook", receiver.port));
+    // Only this shell has the variable.
+    ran(&lab, &["notify", "test"]).exits(1).shows("not delivered").shows("HOOK_URL");
+    assert!(receiver.told().is_empty());
+    lab.kill();
+    lab.start();
+    ran(&lab, &["notify", "test"]).exits(0).shows("delivered");
+    assert_eq!(receiver.told().len(), 1);
+    let tested = lab.post("/api/notify/test", &json!({"sink": "phone"}));
+    assert_eq!((&tested["delivered"], &tested["why"]), (&json!(true), &json!(null)), "{tested}");
+    lab.configure(&format!("{sink}{}[notify.sinks.ding]\ntype = \"bell\"\n", receiver.section("new")));
+    ran(&lab, &["notify", "test", "--sink", "new"]).exits(1).shows("has not read it yet");
+    ran(&lab, &["notify", "test", "--sink", "ding"]).exits(2).tells("is a bell");
+    ran(&lab, &["notify", "ls"]).exits(0).shows("ding").shows("ps --watch");
+    let unknown = lab.ask("POST", "/api/notify/test", &json!({"sink": "new"}));
+    assert_eq!(unknown.refusal(), (404, "sink_unknown"));
+    // What is sent for trying is no delivery.
+    ran(&lab, &["notify", "log"]).exits(0).shows("nothing was delivered yet");
 }

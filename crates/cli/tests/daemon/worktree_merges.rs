@@ -43,6 +43,11 @@ fn a_task_is_looked_at_merged_and_removed_by_commands() {
     lab.pass("go");
     wait_for("its end", || (lab.get(&format!("/api/tasks/{task}"))["status"] == "completed").then_some(()));
     lab.ran(&["task", "diff", &task]).exits(0).shows("+mine");
+    let session = lab.get(&format!("/api/tasks/{task}"))["session_id"].as_str().expect("an id").to_owned();
+    // However the terminal breaks its lines.
+    let status =
+        || lab.ran(&["status", &session]).exits(0).out.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(status().contains(&format!("task merge {session}")), "{}", status());
     lab.ran(&["task", "diff", &task, "--stat"])
         .exits(0)
         .shows("1 file changed, +1 -0: 0 commits, 1 not committed");
@@ -60,9 +65,11 @@ fn a_task_is_looked_at_merged_and_removed_by_commands() {
     lab.ran(&["task", "rm", &task]).exits(0).shows("Removed");
     assert_eq!((worktrees(&lab), branches(&lab).as_str()), (0, "main"));
     lab.ran(&["task", "diff", &task]).exits(1).tells("was removed");
-    let session = lab.get(&format!("/api/tasks/{task}"))["session_id"].as_str().expect("an id").to_owned();
     let shown = lab.show(&session)["worktree"].clone();
     assert_eq!((&shown["merged_into"], &shown["removed"]), (&json!("main"), &json!(true)));
+    assert!(status().contains("merged into main; it was removed"), "{}", status());
+    lab.ran(&["task", "show", &task]).exits(0).shows("it was removed");
+    lab.ran(&["send", &session, "say more"]).exits(1).tells("its worktree was removed");
     lab.ran(&["log", &session]).exits(0).shows("session.worktree_merged").shows("session.worktree_removed");
 }
 
@@ -172,7 +179,7 @@ fn a_worktree_whose_session_was_removed_goes_only_when_nothing_is_lost() {
     let Some(mut lab) = with_trees() else { return };
     let (id, worktree) = worked(&mut lab);
     let branch = lab.show(&id)["worktree"]["branch"].as_str().expect("a branch").to_owned();
-    lab.ran(&["rm", &id]).exits(0);
+    lab.ran(&["rm", &id]).exits(0).shows("its worktree stays");
     lab.ran(&["gc"]).exits(0).shows("not committed: new.txt");
     assert!(worktree.join("new.txt").exists(), "it is kept for what is in it");
     lab.ran(&["doctor"]).exits(0).shows("worktree_unsaved").shows(&branch);

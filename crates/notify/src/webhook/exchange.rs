@@ -132,7 +132,7 @@ async fn resolve(
 }
 
 /// Refuses a name of which any address is none to speak to: the next time it could be this one.
-fn judge(url: &WebhookUrl, addresses: &[SocketAddr], allow_private: bool) -> Result<(), Failed> {
+pub(super) fn judge(url: &WebhookUrl, addresses: &[SocketAddr], allow_private: bool) -> Result<(), Failed> {
     let refused = |why: &str| Err(Failed::Refused(why.to_owned()));
     for address in addresses {
         match (reach(address.ip()), url.scheme) {

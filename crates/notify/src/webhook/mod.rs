@@ -5,6 +5,7 @@ mod exchange;
 mod signature;
 mod tls;
 
+use std::net::SocketAddr;
 use std::sync::{Arc, OnceLock};
 
 use hyper::header::{CONTENT_TYPE, HeaderName, HeaderValue, USER_AGENT};
@@ -49,7 +50,17 @@ impl Webhook {
     pub(crate) fn problem(&self) -> Option<String> {
         let look = || {
             self.headers("", &[], Timestamp::default())?;
-            match self.url()?.scheme {
+            let url = self.url()?;
+            // Where a name leads is only known when it is asked for.
+            if let Ok(address) = url.host.trim_matches(['[', ']']).parse() {
+                let address = SocketAddr::new(address, url.port);
+                if let Err(Failed::Refused(why) | Failed::Retry(why)) =
+                    exchange::judge(&url, &[address], self.config.allow_private)
+                {
+                    return Err(format!("{address} {why}"));
+                }
+            }
+            match url.scheme {
                 Scheme::Https => self.tls().map(drop),
                 Scheme::Http => Ok(()),
             }

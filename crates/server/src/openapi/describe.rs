@@ -7,11 +7,12 @@ use rekindle_wire::code::Code;
 use rekindle_wire::event::{Delta, Reset, SessionChanged, SessionDeleted, TooSlow};
 use rekindle_wire::filter::{Filter, HolderFilter, WaitFilter};
 use rekindle_wire::request::{
-    Change, Collect, ImportStaged, NewAnswer, NewMessage, NewSession, NewWait, Resume,
+    Change, Collect, ImportStaged, NewAnswer, NewMessage, NewSession, NewWait, Resume, TestSink,
 };
 use rekindle_wire::view::{
     About, AnswerTaken, Collected, Gone, HistoryMissing, HolderList, ImportedStaged, KeyedSession, LogDamage,
-    LogPage, MessageTaken, Resumed, SessionList, SessionView, Space, TokenShown, WaitList, WaitView,
+    LogPage, MessageTaken, Resumed, SessionList, SessionView, SinkTested, Space, TokenShown, WaitList,
+    WaitView,
 };
 use serde_json::{Value, json};
 
@@ -134,6 +135,18 @@ pub(crate) fn take_in_import() -> Operation {
         .body::<ImportStaged>(vec![("what was staged", json!({"staged": "0123456789abcdef0123456789abcdef"}))])
         .example(json!({"sessions": ["sess_01khz0p6r8vk6mqj3b8y2c9d4e"]}))
         .refuses([Code::ImportUnknown, Code::InvalidBody, Code::SessionExists, Code::Storage, Code::TokenScope])
+}
+
+pub(crate) fn test_sink() -> Operation {
+    Operation::new::<SinkTested>("daemon", "testSink", "Send a test through a sink of notifications")
+        .answers(OK, "What came of it.")
+        .more(
+            "At once, whatever the sink's filters and limits say, and only once; nothing of it is in the outbox. Takes as long as the \
+             sink's target does, about ten seconds at most. The sink is as the daemon has it, with its variables.",
+        )
+        .body::<TestSink>(vec![("a sink", json!({"sink": "phone"}))])
+        .example(json!({"sink": "phone", "delivered": false, "why": "hooks.example answers 404", "took_ms": 84}))
+        .refuses([Code::SinkUnknown])
 }
 
 pub(crate) fn collect() -> Operation {
@@ -302,7 +315,7 @@ pub(crate) fn send_message() -> Operation {
             .example(example)
             .appends()
             .refuses([Code::BudgetExceeded, Code::Busy, Code::InvalidContent, Code::InvalidEnv])
-            .refuses([Code::QueueFull, Code::SessionClosed])
+            .refuses([Code::QueueFull, Code::SessionClosed, Code::WorktreeMissing])
             .takes_idempotency_key()
 }
 

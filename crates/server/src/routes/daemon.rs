@@ -8,7 +8,7 @@ use rekindle_agent::find::{FoundAgent, find_all};
 use rekindle_service::metrics::Format;
 use rekindle_wire::code::Code;
 use rekindle_wire::filter::HolderFilter;
-use rekindle_wire::request::{Collect, ImportStaged};
+use rekindle_wire::request::{Collect, ImportStaged, TestSink};
 use rekindle_wire::view::ImportedStaged;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -133,6 +133,15 @@ pub(crate) async fn import_staged(app: App, by: Caller, Raw(body): Raw) -> Answe
     app.ask(move |daemon| {
         let asked: ImportStaged = json(&body)?;
         respond::json(StatusCode::CREATED, &ImportedStaged { sessions: daemon.import_staged(&asked.staged)? })
+    })
+    .await
+}
+
+/// `POST /api/notify/test`: a test through a sink.
+pub(crate) async fn test_sink(app: App, Raw(body): Raw) -> Answer {
+    app.ask(move |daemon| {
+        let asked: TestSink = json(&body)?;
+        respond::json(StatusCode::OK, &daemon.test_sink(&asked.sink)?)
     })
     .await
 }

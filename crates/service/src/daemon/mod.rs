@@ -4,6 +4,7 @@
 mod open;
 mod recovery;
 mod shutdown;
+mod sinks;
 mod waits;
 mod worktrees;
 

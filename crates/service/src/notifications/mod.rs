@@ -23,8 +23,10 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use rekindle_domain::time::Clock;
+use rekindle_notify::{Delivery, Message};
 use rekindle_store::disk::SharedDisk;
 use rekindle_store::{Observer, Store};
+use rekindle_wire::view::SinkTested;
 
 pub(crate) use self::counts::SinkCounts;
 use self::deliver::Deliverer;
@@ -73,6 +75,8 @@ pub(crate) struct Sources {
 pub(crate) struct Notifications {
     inbox: Arc<Inbox>,
     hub: Arc<Hub>,
+    targets: Vec<Arc<dyn Target>>,
+    clock: Arc<dyn Clock>,
     waiting: Mutex<Option<Waiting>>,
     threads: Mutex<Vec<JoinHandle<()>>>,
 }
@@ -95,6 +99,7 @@ impl Notifications {
         let names = settings.targets.iter().map(|target| target.name().to_owned());
         let path = sources.store.layout().outbox();
         let hub = Arc::new(Hub::new(sources.disk, path, sources.clock.clone(), names));
+        let (targets, clock) = (settings.targets.clone(), sources.clock.clone());
         let surroundings = Arc::new(Surroundings {
             store: sources.store,
             directory: sources.directory,
@@ -104,7 +109,8 @@ impl Notifications {
             clock: sources.clock,
         });
         let waiting = Waiting { settings, surroundings, links: sources.links };
-        Some(Notifications { inbox, hub, waiting: Mutex::new(Some(waiting)), threads: Mutex::default() })
+        let (waiting, threads) = (Mutex::new(Some(waiting)), Mutex::default());
+        Some(Notifications { inbox, hub, targets, clock, waiting, threads })
     }
 
     /// Begins to tell; returns at once.
@@ -125,6 +131,19 @@ impl Notifications {
         threads.push(std::thread::Builder::new().name("notify".into()).spawn(move || observer.run())?);
         *locked(&self.threads) = threads;
         Ok(())
+    }
+
+    /// Sends a message through a sink that says that it is a test, and says what came of it; none if there is no such sink. Waits for its
+    /// target.
+    pub(crate) fn test(&self, sink: &str) -> Option<SinkTested> {
+        let target = self.targets.iter().find(|target| target.name() == sink)?;
+        let (begin, now) = (Instant::now(), self.clock.now());
+        let why = match target.deliver(&Message::test(now), &[], now) {
+            Delivery::Delivered => None,
+            Delivery::Retry { why, .. } | Delivery::Refused { why } => Some(why),
+        };
+        let took_ms = u64::try_from(begin.elapsed().as_millis()).unwrap_or(u64::MAX);
+        Some(SinkTested { sink: sink.to_owned(), delivered: why.is_none(), why, took_ms })
     }
 
     /// Returns what is counted of each sink.

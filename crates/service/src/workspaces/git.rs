@@ -172,9 +172,9 @@ pub enum GitError {
         said: String,
     },
     /// The command failed that prepares worktrees.
-    #[error("{command}, which [worktree] setup names, failed: {why}")]
+    #[error("the setup of worktrees, `{command}`, failed: {why}")]
     SetupFailed {
-        /// Its program.
+        /// The command.
         command: String,
         /// How it ended, and the last line that it said.
         why: String,

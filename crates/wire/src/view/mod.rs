@@ -8,6 +8,7 @@ mod fork;
 mod gc;
 mod import;
 mod log;
+mod notify;
 mod receipt;
 mod session;
 mod snapshot;
@@ -22,6 +23,7 @@ pub use fork::{FilesOutcome, FilesRestoring, ForkVerdict, Forked, RewindPlan, Re
 pub use gc::{Collected, Gone, Left, Space};
 pub use import::ImportedStaged;
 pub use log::{HistoryMissing, LogDamage, LogPage};
+pub use notify::SinkTested;
 pub use receipt::{AnswerTaken, MessageTaken, ResumeMethod, Resumed, TokenShown};
 pub use session::{
     CheckpointView, CheckpointsView, Connection, ForkView, Health, HealthState, KeyedSession, RunState,

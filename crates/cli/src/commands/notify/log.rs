@@ -6,7 +6,7 @@ use clap::builder::styling::Style;
 use rekindle_client::clock::SystemClock;
 use rekindle_client::failure::{Exit, Failure};
 use rekindle_domain::time::{Clock, Timestamp};
-use rekindle_notify::outbox::{Outbox, Outcome, Queue, Told};
+use rekindle_notify::outbox::{Next, Outbox, Outcome, Queue, Told};
 use rekindle_service::notifications::read_outbox;
 use rekindle_store::layout::Layout;
 use rekindle_terminal::output::{self, BAD, BOLD, DIM, GOOD, PLAIN, WARN, styled};
@@ -36,8 +36,11 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<Exit, Failure> {
     let now = SystemClock.now();
     let mut shown: Vec<&Told> = outbox.recent().rev().take(args.count).collect();
     shown.reverse();
-    let waiting = |(sink, queue): (&str, &Queue)| json!({"sink": sink, "waiting": queue.len(), "since": queue.oldest(), "why": queue.why()});
+    let waiting = |(sink, queue): (&str, &Queue)| json!({"sink": sink, "waiting": queue.len(), "since": queue.oldest(), "next": rests_until(queue, now), "why": queue.why()});
     let queues: Vec<_> = outbox.queues().filter(|(_, queue)| !queue.is_empty()).map(waiting).collect();
+    if !queues.is_empty() && context.daemon()?.is_none() {
+        eprintln!("no daemon runs: what waits is sent by the next one");
+    }
     context
         .print(&json!({"deliveries": shown, "waiting": queues}), |out| Ok(text(out, &shown, &outbox, now)?))
 }
@@ -51,7 +54,10 @@ fn text(out: &mut dyn Write, shown: &[&Told], outbox: &Outbox, now: Timestamp) -
         let since = queue.oldest().map(|oldest| output::ago(oldest, now)).unwrap_or_default();
         let why = queue.why().map(|why| format!("; {}", sanitise::line(why))).unwrap_or_default();
         let count = output::plural(queue.len(), "notification");
-        let waits = format!("waiting for {sink}: {count}, the first since {since}{why}");
+        let next = rests_until(queue, now)
+            .map(|until| format!("; sent {}", in_time(until, now)))
+            .unwrap_or_default();
+        let waits = format!("waiting for {sink}: {count}, the first since {since}{next}{why}");
         writeln!(out, "{}", styled(WARN, output::cut(&waits, output::width())))?;
     }
     if shown.is_empty() && outbox.as_of().is_none() {
@@ -60,6 +66,22 @@ fn text(out: &mut dyn Write, shown: &[&Told], outbox: &Outbox, now: Timestamp) -
         writeln!(out, "nothing was delivered yet")?;
     }
     Ok(())
+}
+
+/// Returns when something is sent next, if not at once: after a failure, in quiet hours, beyond the rate.
+fn rests_until(queue: &Queue, now: Timestamp) -> Option<Timestamp> {
+    match queue.next(now) {
+        Next::Rest(until) => Some(until),
+        Next::Notice(_) | Next::Summary(_) | Next::Idle => None,
+    }
+}
+
+fn in_time(then: Timestamp, now: Timestamp) -> String {
+    match then.millis_since(now).div_ceil(1000) {
+        seconds @ 0..120 => format!("in {seconds} s"),
+        seconds @ 120..7200 => format!("in {} min", seconds / 60),
+        seconds => format!("in {} h {} min", seconds / 3600, seconds / 60 % 60),
+    }
 }
 
 fn row(told: &Told, now: Timestamp) -> Vec<(Style, String)> {

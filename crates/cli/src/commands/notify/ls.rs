@@ -1,8 +1,8 @@
 //! `rekindle notify ls`: the sinks of the configuration, without anything secret.
 
 use rekindle_client::failure::{Exit, Failure};
-use rekindle_notify::Sink;
-use rekindle_terminal::output::{BOLD, DIM, PLAIN, WARN, styled};
+use rekindle_notify::{Bell, Sink};
+use rekindle_terminal::output::{BOLD, DIM, PLAIN, WARN};
 use serde_json::json;
 
 use super::{Context, fitting_table, sinks};
@@ -19,20 +19,22 @@ pub(super) fn run(context: &Context, _: &Args) -> Result<Exit, Failure> {
     let described =
         |sink: &Sink| json!({"name": sink.name(), "what": sink.describe(), "problem": sink.problem()});
     let all: Vec<_> = sinks.sinks.iter().map(described).collect();
-    context.print(&json!({"sinks": all, "bells": sinks.bells.len()}), |out| {
+    let bells: Vec<&str> = sinks.bells.iter().map(Bell::name).collect();
+    context.print(&json!({"sinks": all, "bells": bells}), |out| {
         let row = |sink: &Sink| {
             let problem = sink.problem().map(|problem| (WARN, problem)).unwrap_or((DIM, String::new()));
             vec![(BOLD, sink.name().to_owned()), (PLAIN, sink.describe()), problem]
         };
-        let rows: Vec<_> = sinks.sinks.iter().map(row).collect();
+        let bell = |name: &&str| {
+            let rings = (DIM, "rings where somebody watches: rekindle ps --watch".to_owned());
+            vec![(BOLD, (*name).to_owned()), (PLAIN, "bell".to_owned()), rings]
+        };
+        let rows: Vec<_> = sinks.sinks.iter().map(row).chain(bells.iter().map(bell)).collect();
         for line in fitting_table(rows) {
             writeln!(out, "{}", line.trim_end())?;
         }
         if sinks.sinks.is_empty() && sinks.bells.is_empty() {
             writeln!(out, "nobody is told anything: [notify.sinks.NAME] in config.toml says whom to tell")?;
-        }
-        if !sinks.bells.is_empty() {
-            writeln!(out, "{}", styled(DIM, "a bell rings where somebody watches: rekindle ps --watch"))?;
         }
         Ok(())
     })

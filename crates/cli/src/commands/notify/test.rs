@@ -1,21 +1,27 @@
-//! `rekindle notify test`: a message through each sink, at once and whatever the filters say.
+//! `rekindle notify test`: a message through each sink, at once and whatever the filters say. The daemon sends it if one runs, since it is
+//! the one that will tell: with its variables, and the sinks that it has read.
 
 use std::io::Write;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use rekindle_client::clock::SystemClock;
 use rekindle_client::failure::{Exit, Failure};
-use rekindle_domain::time::{Clock, Timestamp};
-use rekindle_notify::{Delivery, Message, Notice, NoticeKind, Sink};
+use rekindle_client::{Client, read};
+use rekindle_domain::time::Clock;
+use rekindle_notify::{Delivery, Message, Sink, Sinks};
 use rekindle_terminal::output::{self, BAD, BOLD, DIM, GOOD, PLAIN};
 use rekindle_terminal::sanitise;
+use rekindle_wire::request::TestSink;
+use rekindle_wire::view::SinkTested;
 use serde_json::json;
 
 use super::{Context, sinks};
+use crate::hints::ours;
 
 /// Send a message through each sink, and say what came of it
 ///
-/// Filters, quiet hours and limits do not count, and nothing is repeated. Exits with 1 if a sink did not take it.
+/// Filters, quiet hours and limits do not count, and nothing is repeated. The daemon sends it if one runs, else this command does, with
+/// its own variables. Exits with 1 if a sink did not take it.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   rekindle notify test
@@ -26,26 +32,10 @@ pub(super) struct Args {
     sink: Option<String>,
 }
 
-/// What came of one sink.
-struct Tried<'a> {
-    sink: &'a Sink,
-    delivery: Delivery,
-    took: Duration,
-}
-
-impl Tried<'_> {
-    fn why(&self) -> Option<&str> {
-        match &self.delivery {
-            Delivery::Delivered => None,
-            Delivery::Retry { why, .. } | Delivery::Refused { why } => Some(why),
-        }
-    }
-}
-
 pub(super) fn run(context: &Context, args: &Args) -> Result<Exit, Failure> {
-    let sinks = sinks()?.sinks;
+    let sinks = sinks()?;
     let chosen: Vec<&Sink> = match &args.sink {
-        None => sinks.iter().collect(),
+        None => sinks.sinks.iter().collect(),
         Some(name) => vec![find(&sinks, name)?],
     };
     if chosen.is_empty() {
@@ -55,24 +45,56 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<Exit, Failure> {
         )
         .hint("write [notify.sinks.NAME] into config.toml, with type, and url or command"));
     }
-    let (now, mut all_taken) = (SystemClock.now(), true);
-    let message = Message::Notice(test_notice(now));
+    let daemon = context.daemon()?;
+    if daemon.is_none() {
+        eprintln!("no daemon runs: sent from here, with the variables of this shell");
+    }
+    let mut all_taken = true;
     let mut out = output::stdout();
     // A sink takes up to ten seconds; whoever waits sees which one it is.
     for sink in chosen {
-        let begin = Instant::now();
-        let delivery = sink.deliver(&message, &[], now);
-        let tried = Tried { sink, delivery, took: begin.elapsed() };
-        all_taken &= tried.why().is_none();
-        show(&mut out, context.json, &tried)?;
+        let tested = match &daemon {
+            Some(daemon) => by_daemon(daemon, sink)?,
+            None => from_here(sink),
+        };
+        all_taken &= tested.delivered;
+        show(&mut out, context.json, sink, &tested)?;
         out.flush()?;
     }
     Ok(if all_taken { Exit::Ok } else { Exit::Failed })
 }
 
-fn find<'a>(sinks: &'a [Sink], name: &str) -> Result<&'a Sink, Failure> {
-    sinks.iter().find(|sink| sink.name() == name).ok_or_else(|| {
-        let names: Vec<&str> = sinks.iter().map(Sink::name).collect();
+/// Has the daemon send it. That it does not have the sink yet is an outcome like others.
+fn by_daemon(daemon: &Client, sink: &Sink) -> Result<SinkTested, Failure> {
+    let name = sink.name();
+    match daemon.post_patiently("/api/notify/test", &TestSink { sink: name.to_owned() }) {
+        Ok(answer) => read(&answer),
+        Err(failure) if failure.code() == "sink_unknown" => {
+            let why = format!("the daemon has not read it yet: {} makes it", ours("restart"));
+            Ok(SinkTested { sink: name.to_owned(), delivered: false, why: Some(why), took_ms: 0 })
+        }
+        Err(failure) => Err(failure),
+    }
+}
+
+fn from_here(sink: &Sink) -> SinkTested {
+    let (begin, now) = (Instant::now(), SystemClock.now());
+    let why = match sink.deliver(&Message::test(now), &[], now) {
+        Delivery::Delivered => None,
+        Delivery::Retry { why, .. } | Delivery::Refused { why } => Some(why),
+    };
+    let took_ms = u64::try_from(begin.elapsed().as_millis()).unwrap_or(u64::MAX);
+    SinkTested { sink: sink.name().to_owned(), delivered: why.is_none(), why, took_ms }
+}
+
+fn find<'a>(sinks: &'a Sinks, name: &str) -> Result<&'a Sink, Failure> {
+    sinks.sinks.iter().find(|sink| sink.name() == name).ok_or_else(|| {
+        if sinks.bells.iter().any(|bell| bell.name() == name) {
+            let message = format!("{name} is a bell, which rings on the terminal of whoever watches");
+            return Failure::usage("sink_is_bell", message)
+                .hint(format!("{} is where it rings", ours("ps --watch")));
+        }
+        let names: Vec<&str> = sinks.sinks.iter().map(Sink::name).collect();
         let hint = match names.is_empty() {
             true => "no sink is configured".to_owned(),
             false => format!("there are {}", names.join(", ")),
@@ -85,39 +107,15 @@ fn find<'a>(sinks: &'a [Sink], name: &str) -> Result<&'a Sink, Failure> {
     })
 }
 
-fn show(out: &mut dyn Write, as_json: bool, tried: &Tried<'_>) -> std::io::Result<()> {
-    let (name, millis) = (tried.sink.name(), tried.took.as_millis());
+fn show(out: &mut dyn Write, as_json: bool, sink: &Sink, tested: &SinkTested) -> std::io::Result<()> {
     if as_json {
-        let delivered = tried.why().is_none();
-        return writeln!(
-            out,
-            "{}",
-            json!({"sink": name, "delivered": delivered, "why": tried.why(), "took_ms": millis})
-        );
+        return writeln!(out, "{}", json!(tested));
     }
-    let outcome = match tried.why() {
+    let outcome = match &tested.why {
         None => (GOOD, "delivered".to_owned()),
         Some(why) => (BAD, format!("not delivered: {}", sanitise::line(why))),
     };
-    let row =
-        vec![(BOLD, name.to_owned()), (PLAIN, tried.sink.describe()), outcome, (DIM, format!("{millis} ms"))];
+    let took = (DIM, format!("{} ms", tested.took_ms));
+    let row = vec![(BOLD, tested.sink.clone()), (PLAIN, sink.describe()), outcome, took];
     output::table(&[row]).0.iter().try_for_each(|line| writeln!(out, "{}", line.trim_end()))
-}
-
-/// Returns a notice that says that it is a test.
-fn test_notice(now: Timestamp) -> Notice {
-    Notice {
-        event_id: format!("test.{}", now.as_millis()),
-        kind: NoticeKind::Completed,
-        at: now,
-        session_id: None,
-        run_id: None,
-        task_id: None,
-        title: "a test: notifications of rekindle arrive here".into(),
-        agent: None,
-        directory: None,
-        reason: None,
-        question: None,
-        last_words: None,
-    }
 }

@@ -14,6 +14,7 @@ use super::table::{style, why};
 use super::task_arg::TaskArg;
 use crate::commands::Context;
 use crate::hints::ours;
+use crate::worktree_text::worktree_text;
 
 /// Show a task: where it stands and why, its attempts, its session
 #[derive(Debug, clap::Args)]
@@ -30,7 +31,22 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<Exit, Failure> {
     let id = args.task.find(&client)?;
     let task: TaskView = client.get(&format!("/api/tasks/{id}"))?;
     let json = serde_json::to_string(&task).map_err(|error| Failure::failed("output", error))?;
-    context.print(&json, |out| write_task(out, &task))
+    // What became of its worktree is the session's to tell; one that is gone tells nothing.
+    let session = task.session_id.filter(|_| task.branch.is_some() && !context.json);
+    let session = session.and_then(|session| client.session(session.as_str()).ok());
+    let worktree = session.and_then(|session| session.worktree);
+    context.print(&json, |out| {
+        write_task(out, &task)?;
+        match &worktree {
+            Some(worktree) => write_line(out, "worktree", &sanitise::line(&worktree_text(worktree))),
+            None => Ok(()),
+        }
+    })
+}
+
+fn write_line(out: &mut dyn Write, name: &str, text: &str) -> Result<(), Failure> {
+    writeln!(out, "  {} {text}", styled(DIM, format_args!("{name:<10}")))?;
+    Ok(())
 }
 
 /// Writes what is known of a task.
@@ -39,8 +55,7 @@ pub(super) fn write_task(out: &mut dyn Write, task: &TaskView) -> Result<(), Fai
     writeln!(out, "{}  {}", styled(BOLD, task.id), sanitise::line(&task.title))?;
     let because = why(task).map(|why| format!(": {}", sanitise::line(why))).unwrap_or_default();
     writeln!(out, "  {}{because}", styled(style(task.status), task.status.as_str()))?;
-    let mut line =
-        |name: &str, text: String| writeln!(out, "  {} {text}", styled(DIM, format_args!("{name:<10}")));
+    let mut line = |name: &str, text: String| write_line(out, name, &text);
     if let Some(position) = task.position {
         line("turn", format!("number {position} of those that wait"))?;
     }

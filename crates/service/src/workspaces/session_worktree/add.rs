@@ -86,7 +86,9 @@ pub(crate) fn find_start(wanted: &SessionWorktree) -> Result<Start, GitError> {
     let changes = changes?;
     match wanted.dirty {
         DirtyPolicy::Refuse if !changes.is_empty() => {
-            Err(GitError::Uncommitted { directory: origin.to_owned(), paths: first_of(&changes) })
+            // Its paths are seen from the root.
+            let directory = GitRepository::around(origin)?.top;
+            Err(GitError::Uncommitted { directory, paths: first_of(&changes) })
         }
         DirtyPolicy::Carry if !changes.is_empty() && commit != head => {
             Err(GitError::OtherCommit { directory: origin.to_owned() })

@@ -28,6 +28,9 @@ const LOOK: Duration = Duration::from_millis(20);
 /// How much of what it says is kept: the end, where it says why it failed.
 const KEPT: u64 = 4 << 10;
 
+/// How much of a command is shown where it failed, in characters.
+const SHOWN: usize = 200;
+
 /// How worktrees are prepared: from the user's configuration.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Preparation {
@@ -89,7 +92,8 @@ pub(super) fn run_setup(
     (lock, log): (&LockFile, &Path),
 ) -> Result<Option<WorktreeSetup>, GitError> {
     let [program, arguments @ ..] = command else { return Ok(None) };
-    let failed = |why: String| GitError::SetupFailed { command: program.clone(), why };
+    let shown = || command.join(" ").chars().take(SHOWN).collect();
+    let failed = |why: String| GitError::SetupFailed { command: shown(), why };
     let unusable = |source: io::Error| GitError::Io { path: log.to_owned(), source };
     let mut said = fs::OpenOptions::new();
     let said =
@@ -111,8 +115,8 @@ pub(super) fn run_setup(
             output,
         })),
         Ended::By(status) => {
-            let last = output.lines().rev().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default();
-            Err(failed(format!("{status}: {last}")))
+            let last = output.lines().rev().map(str::trim).find(|line| !line.is_empty());
+            Err(failed(last.map_or_else(|| status.to_string(), |last| format!("{status}: {last}"))))
         }
         Ended::TooLate => Err(failed("it did not end within ten minutes".to_owned())),
         Ended::Stopped => Err(GitError::Stopped),

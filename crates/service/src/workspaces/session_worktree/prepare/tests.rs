@@ -51,7 +51,9 @@ fn a_command_prepares_it_and_what_it_said_is_told() {
     let setup = |line: &str| Preparation { copy: Vec::new(), setup: words(&["sh", "-c", line]) };
     let failed = |line: &str| lab.add_prepared(&wanted, &root, &setup(line)).expect_err("failed").to_string();
     let error = failed("echo first; echo why >&2; exit 3");
-    assert_eq!(error, "sh, which [worktree] setup names, failed: exit status: 3: why");
+    let command = "the setup of worktrees, `sh -c echo first; echo why >&2; exit 3`,";
+    assert_eq!(error, format!("{command} failed: exit status: 3: why"));
+    assert!(failed("exit 4").ends_with("failed: exit status: 4"));
     let none = Preparation { copy: Vec::new(), setup: words(&["/no/such/program"]) };
     let error = lab.add_prepared(&wanted, &root, &none).expect_err("failed").to_string();
     assert!(error.contains("/no/such/program"), "{error}");
