@@ -7,6 +7,7 @@ mod base_url;
 mod bell;
 mod body;
 mod child_environment;
+mod client_tls;
 mod command;
 mod config;
 mod delivery;
@@ -33,6 +34,7 @@ mod webhook_url;
 
 pub use base_url::BaseUrl;
 pub use bell::Bell;
+pub use client_tls::client_tls;
 pub use config::NotifyConfig;
 pub use delivery::Delivery;
 pub use machine::{Machine, ThisMachine};

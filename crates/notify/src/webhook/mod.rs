@@ -15,6 +15,7 @@ use rustls::ClientConfig;
 use tokio::runtime::Builder;
 
 use crate::body::{self, Format};
+use crate::client_tls::client_tls;
 use crate::config::WebhookConfig;
 use crate::delivery::Delivery;
 use crate::machine::Machine;
@@ -132,7 +133,7 @@ impl Webhook {
         if let Some(config) = self.tls.get() {
             return Ok(Arc::clone(config));
         }
-        let config = Arc::new(tls::trusting(self.config.ca_file.as_deref())?);
+        let config = Arc::new(client_tls(self.config.ca_file.as_deref())?);
         Ok(Arc::clone(self.tls.get_or_init(|| config)))
     }
 

@@ -2,19 +2,15 @@
 //! there is none has nothing of the address in it, for that has a password.
 
 use std::error::Error;
-use std::fmt::Display;
 use std::io;
 use std::path::Path;
-use std::sync::Arc;
 use std::time::Duration;
 
 use postgres::config::{Host, SslMode};
 use postgres::error::SqlState;
 use postgres::{Client, Config, NoTls};
-use rustls::crypto::ring::default_provider;
-use rustls::pki_types::CertificateDer;
-use rustls::pki_types::pem::PemObject;
-use rustls::{CertificateError, ClientConfig, RootCertStore};
+use rekindle_notify::client_tls;
+use rustls::CertificateError;
 use tokio_postgres_rustls::MakeRustlsConnect;
 
 use crate::error::chain;
@@ -33,7 +29,10 @@ pub(super) fn connect_postgres(address: &str, ca_file: Option<&Path>) -> Result<
     config.ssl_mode(mode);
     let connected = match mode {
         SslMode::Disable => config.connect(NoTls),
-        _ => config.connect(MakeRustlsConnect::new(trusting(ca_file)?)),
+        _ => {
+            let tls = client_tls(ca_file).map_err(|why| format!("[tasks] {why}"))?;
+            config.connect(MakeRustlsConnect::new(tls))
+        }
     };
     connected.map_err(|error| explain(&error))
 }
@@ -75,35 +74,6 @@ fn ssl_mode(config: &Config, names_authority: bool) -> SslMode {
         (SslMode::Prefer, Reach::Loopback) if !names_authority => SslMode::Disable,
         _ => SslMode::Require,
     }
-}
-
-/// Returns whom to trust: who stands in a file, which is read for each connection, or whom the system trusts.
-fn trusting(ca_file: Option<&Path>) -> Result<ClientConfig, String> {
-    let mut roots = RootCertStore::empty();
-    match ca_file {
-        Some(file) => {
-            let bad = |why: &dyn Display| {
-                format!(
-                    "[tasks] ca_file must have certificates in PEM form, and {} has not: {why}",
-                    file.display()
-                )
-            };
-            for certificate in CertificateDer::pem_file_iter(file).map_err(|error| bad(&error))? {
-                let certificate = certificate.map_err(|error| bad(&error))?;
-                roots.add(certificate).map_err(|error| bad(&error))?;
-            }
-            if roots.is_empty() {
-                return Err(bad(&"there is none"));
-            }
-        }
-        None => {
-            // One that is broken keeps nobody from trusting the others.
-            roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
-        }
-    }
-    let config = ClientConfig::builder_with_provider(Arc::new(default_provider()));
-    let config = config.with_safe_default_protocol_versions().map_err(|error| error.to_string())?;
-    Ok(config.with_root_certificates(roots).with_no_client_auth())
 }
 
 /// Says why an address cannot be read. Of the reason only one that has no word of the address is told.
