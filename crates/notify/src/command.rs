@@ -10,10 +10,10 @@ use crate::body;
 use crate::child_environment::child_environment;
 use crate::config::CommandConfig;
 use crate::delivery::Delivery;
+use crate::executable::is_executable;
 use crate::machine::Machine;
 use crate::notice::{AnswerLink, Message};
 use crate::process::{self, Ended};
-use crate::program;
 use crate::text::{Include, line};
 
 /// How long it may take.
@@ -47,8 +47,7 @@ impl CommandSink {
     /// Says what keeps the program from being run, as far as that is known without trying.
     pub(crate) fn problem(&self) -> Option<String> {
         let program = &self.config.program;
-        (!program::is_there(&*self.machine, program))
-            .then(|| format!("{program} is no program that can be run"))
+        (!is_executable(&*self.machine, program)).then(|| format!("{program} is no program that can be run"))
     }
 
     /// Runs the program.

@@ -22,6 +22,14 @@ pub enum Delivery {
 }
 
 impl Delivery {
+    /// Returns why it did not work, if it did not.
+    pub fn into_why(self) -> Option<String> {
+        match self {
+            Delivery::Delivered => None,
+            Delivery::Retry { why, .. } | Delivery::Refused { why } => Some(why),
+        }
+    }
+
     pub(crate) fn retry(why: impl Into<String>) -> Delivery {
         Delivery::Retry { after: None, why: why.into() }
     }

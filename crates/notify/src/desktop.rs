@@ -8,10 +8,10 @@ use std::time::Duration;
 use crate::child_environment::child_environment;
 use crate::command::judge;
 use crate::delivery::Delivery;
+use crate::executable::is_executable;
 use crate::machine::Machine;
 use crate::notice::{Message, NoticeKind};
 use crate::process;
-use crate::program;
 use crate::text::{Include, fit, words};
 
 /// The program.
@@ -38,7 +38,7 @@ impl Desktop {
 
     /// Says what keeps it from showing anything.
     pub(crate) fn problem(&self) -> Option<String> {
-        (!program::is_there(&*self.machine, PROGRAM)).then(|| {
+        (!is_executable(&*self.machine, PROGRAM)).then(|| {
             format!("{PROGRAM} is not installed: install libnotify (libnotify-bin), or remove the sink")
         })
     }

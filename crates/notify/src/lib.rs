@@ -13,13 +13,13 @@ mod config;
 mod delivery;
 pub mod derive;
 mod desktop;
+mod executable;
 #[cfg(test)]
 mod fake_machine;
 mod machine;
 mod notice;
 pub mod outbox;
 mod process;
-mod program;
 mod quiet_hours;
 mod rate_limit;
 mod retry;

@@ -73,6 +73,31 @@ fn a_task_is_looked_at_merged_and_removed_by_commands() {
     lab.ran(&["log", &session]).exits(0).shows("session.worktree_merged").shows("session.worktree_removed");
 }
 
+// What was left over is in the worktree whenever somebody dies over a merge that is refused, committed or not.
+#[test]
+fn dying_while_a_refused_merge_is_rolled_back_loses_nothing() {
+    for place in ["merge.before_rollback", "merge.after_reset"] {
+        let Some(mut lab) = with_trees() else { return };
+        let (id, worktree) = worked(&mut lab);
+        let work = lab.path("work");
+        fs::write(work.join("tracked.txt"), "theirs\n").expect("written");
+        git(&work, &["-c", "user.name=a", "-c", "user.email=a@b", "commit", "-qam", "theirs"])
+            .expect("committed");
+        lab.kill();
+        lab.start_to_die(place);
+        let path = format!("/api/sessions/{id}/worktree/merge");
+        let _ = lab.try_ask("POST", &path, "", &json!({}));
+        lab.died();
+        lab.start();
+        let refused = lab.ask("POST", &path, &json!({}));
+        assert_eq!(refused.refusal(), (409, "merge_conflict"), "{place}: {}", refused.body);
+        assert_eq!(text(&worktree.join("new.txt")).as_deref(), Some("left behind\n"), "{place}");
+        assert_eq!(text(&worktree.join("tracked.txt")).as_deref(), Some("first\nmine\n"), "{place}");
+        assert_eq!(text(&work.join("tracked.txt")).as_deref(), Some("theirs\n"), "{place}");
+        assert!(git(&worktree, &["status", "--porcelain"]).is_some(), "{place}: git goes on there");
+    }
+}
+
 #[test]
 fn one_that_could_not_be_prepared_is_removed_by_command() {
     let Some(mut lab) = with_prepared_trees("setup = [\"false\"]\n") else { return };

@@ -278,6 +278,7 @@ fn an_expired_link_answers_nothing() {
     let [allow, _] = links(&lab, &wait_of(&lab, &id));
     wait_for("its time to be over", || (allow.view(port).body["state"] == "expired").then_some(()));
     assert_eq!(allow.answer(port).code(), (410, "token_expired"));
+    assert!(lab.daemon_log().contains("token_expired"), "it is logged");
     assert!(allow.view(port).body["asked"].is_null(), "what is asked is not told any more");
     assert_eq!(lab.status(&id), "waiting");
 }

@@ -7,7 +7,7 @@ use rekindle_domain::time::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use super::cursor::{Cursor, read_stream, write_stream};
-use super::waiting::Held;
+use super::pending::Held;
 use crate::notice::{Message, Notice, NoticeKind};
 
 /// One line.

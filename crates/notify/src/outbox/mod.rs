@@ -4,10 +4,10 @@
 
 mod cursor;
 mod entry;
+mod pending;
 mod queue;
 #[cfg(test)]
 mod tests;
-mod waiting;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -17,8 +17,8 @@ use rekindle_domain::time::Timestamp;
 
 pub use self::cursor::Cursor;
 pub use self::entry::{Entry, Noticed, Outcome, Recipients, Told};
+pub use self::pending::{Held, Waiting};
 pub use self::queue::{Next, Queue};
-pub use self::waiting::{Held, Waiting};
 use crate::notice::Notice;
 
 /// Deliveries that are remembered, for people who ask what they were told.

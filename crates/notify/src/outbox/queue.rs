@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 use rekindle_domain::time::Timestamp;
 
 use super::entry::{Entry, Noticed, Recipients, Told};
-use super::waiting::{Held, Waiting};
+use super::pending::{Held, Waiting};
 use crate::notice::{Notice, Summary};
 
 /// Notices that wait for one sink by themselves. What comes behind them is summed up: nobody reads hundreds of messages, and a target

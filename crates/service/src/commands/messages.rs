@@ -1,6 +1,5 @@
 //! Messages to a session: given to its agent at once if nothing goes on, else they wait for their turn.
 
-use std::path::Path;
 use std::sync::Arc;
 
 use rekindle_agent::blob::oversize;
@@ -105,8 +104,8 @@ fn plan(
     if state.closed {
         return Err(closed(state));
     }
-    if is_worktree_gone(state) {
-        let message = format!("its worktree was removed: {} is not there", state.working_dir);
+    if state.worktree.as_ref().is_some_and(|worktree| worktree.removed) {
+        let message = format!("its worktree was removed: {}", state.working_dir);
         return Err(ServiceError::new(Code::WorktreeMissing, message).hint(Hint::StartSession));
     }
     if let Some(wait) = wait_id.filter(|wait| !is_void(state, *wait)) {
@@ -132,12 +131,6 @@ fn plan(
     let run_id = begun.as_ref().map(|unsent| unsent.run_id);
     let taken = MessageTaken { message_id, run_id, seq: 0, queued: run_id.is_none() };
     Ok(Plan::New(New { taken, records, begun, instead, expect }))
-}
-
-/// Tells whether a session has nowhere to work: its worktree was removed, and nobody has made the directory again.
-fn is_worktree_gone(state: &SessionState) -> bool {
-    let was_removed = state.worktree.as_ref().is_some_and(|worktree| worktree.removed);
-    was_removed && !Path::new(&state.working_dir).is_dir()
 }
 
 /// Says that a session takes no more messages, and which one does in its place.

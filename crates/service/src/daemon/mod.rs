@@ -1,10 +1,10 @@
 //! The daemon: its services behind one door. The door contains no persistence and no rules: it finds the session and
 //! hands the request to the service that knows what to do.
 
+mod notification_sinks;
 mod open;
 mod recovery;
 mod shutdown;
-mod sinks;
 mod waits;
 mod worktrees;
 

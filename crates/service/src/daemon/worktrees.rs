@@ -31,7 +31,9 @@ impl Daemon {
 
     /// Notes the worktree of a session that is about to be removed: afterwards nothing is left that knows of it.
     pub(super) fn note_worktree(&self, state: &SessionState) -> Result<()> {
-        let Some(worktree) = state.worktree.as_deref().filter(|worktree| !worktree.removed) else {
+        // Whoever took its place works there.
+        let is_left = state.replaced_by.is_none();
+        let Some(worktree) = state.worktree.as_deref().filter(|worktree| is_left && !worktree.removed) else {
             return Ok(());
         };
         let noted = self.workspaces.note_worktree(state.id, &worktree.wanted);

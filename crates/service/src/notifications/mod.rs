@@ -23,7 +23,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use rekindle_domain::time::Clock;
-use rekindle_notify::{Delivery, Message};
+use rekindle_notify::Message;
 use rekindle_store::disk::SharedDisk;
 use rekindle_store::{Observer, Store};
 use rekindle_wire::view::SinkTested;
@@ -138,10 +138,7 @@ impl Notifications {
     pub(crate) fn test(&self, sink: &str) -> Option<SinkTested> {
         let target = self.targets.iter().find(|target| target.name() == sink)?;
         let (begin, now) = (Instant::now(), self.clock.now());
-        let why = match target.deliver(&Message::test(now), &[], now) {
-            Delivery::Delivered => None,
-            Delivery::Retry { why, .. } | Delivery::Refused { why } => Some(why),
-        };
+        let why = target.deliver(&Message::test(now), &[], now).into_why();
         let took_ms = u64::try_from(begin.elapsed().as_millis()).unwrap_or(u64::MAX);
         Some(SinkTested { sink: sink.to_owned(), delivered: why.is_none(), why, took_ms })
     }

@@ -8,7 +8,7 @@ use rekindle_client::clock::SystemClock;
 use rekindle_client::failure::{Exit, Failure};
 use rekindle_client::{Client, read};
 use rekindle_domain::time::Clock;
-use rekindle_notify::{Delivery, Message, Sink, Sinks};
+use rekindle_notify::{Message, Sink, Sinks};
 use rekindle_terminal::output::{self, BAD, BOLD, DIM, GOOD, PLAIN};
 use rekindle_terminal::sanitise;
 use rekindle_wire::request::TestSink;
@@ -79,10 +79,7 @@ fn by_daemon(daemon: &Client, sink: &Sink) -> Result<SinkTested, Failure> {
 
 fn from_here(sink: &Sink) -> SinkTested {
     let (begin, now) = (Instant::now(), SystemClock.now());
-    let why = match sink.deliver(&Message::test(now), &[], now) {
-        Delivery::Delivered => None,
-        Delivery::Retry { why, .. } | Delivery::Refused { why } => Some(why),
-    };
+    let why = sink.deliver(&Message::test(now), &[], now).into_why();
     let took_ms = u64::try_from(begin.elapsed().as_millis()).unwrap_or(u64::MAX);
     SinkTested { sink: sink.name().to_owned(), delivered: why.is_none(), why, took_ms }
 }

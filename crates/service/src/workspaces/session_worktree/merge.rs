@@ -9,7 +9,7 @@ use rekindle_domain::event::{MergeMethod, SessionWorktree};
 use rekindle_workspace::restore::{DirRoot, Root};
 
 use super::changes::{check_finished, commit, commit_all, first_of, identity};
-use super::standing::Standing;
+use super::merge_rollback::MergeRollback;
 use crate::lock_file::LockFile;
 use crate::test_knobs::crash_point;
 use crate::workspaces::git::{GitError, GitRepository, done, git, git_with_umask, output, run, said};
@@ -63,7 +63,7 @@ impl Workspaces {
         check_finished(&top)?;
         let theirs = find_there(merge.worktree)?;
         check_finished(&theirs)?;
-        let before = Standing::of(&theirs)?;
+        let rollback = MergeRollback::prepare(&theirs)?;
         let committed = commit_all(&theirs, merge.message, merge.umask, &theirs_lock)?;
         crash_point("merge.after_commit");
         let head = |directory: &Path| output("find HEAD", git(directory).args(["rev-parse", "HEAD"]));
@@ -73,7 +73,8 @@ impl Workspaces {
         }
         let forwarded = self.go_forward(merge, &sides, (&lock, &theirs_lock));
         if forwarded.is_err() && committed {
-            before.put_back(&theirs);
+            crash_point("merge.before_rollback");
+            rollback.roll_back(&theirs);
         }
         let commit = forwarded?;
         crash_point("merge.after_forward");

@@ -8,6 +8,6 @@ pub(crate) mod diff;
 mod lab;
 pub(crate) mod leftover;
 pub(crate) mod merge;
+mod merge_rollback;
 pub mod prepare;
 pub(crate) mod remove;
-mod standing;

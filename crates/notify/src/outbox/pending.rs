@@ -1,4 +1,4 @@
-//! What waits for a sink: a notice by itself, or the sum of many.
+//! Pending deliveries: a notice that waits for its sink, or the sum of many.
 
 use std::sync::Arc;
 
