@@ -16,6 +16,9 @@ pub(crate) enum WorktreeNext {
 /// Says what became of a worktree.
 pub(crate) fn worktree_text(worktree: &WorktreeView) -> String {
     let WorktreeView { branch, origin, merged_into, .. } = worktree;
+    if !worktree.owned {
+        return format!("{branch}, in a worktree made for {origin} that another session has");
+    }
     let merged = merged_into.as_ref().map(|into| format!(", merged into {into}")).unwrap_or_default();
     match (worktree.removed, &worktree.commit) {
         (true, _) => format!("{branch}, in a worktree made for {origin}{merged}; it was removed"),
@@ -26,7 +29,10 @@ pub(crate) fn worktree_text(worktree: &WorktreeView) -> String {
 
 /// Says what can be done about the worktree of a session whose agent is at rest.
 pub(crate) fn next_of_worktree(session: &SessionView) -> Option<WorktreeNext> {
-    let worktree = session.worktree.as_ref().filter(|_| session.status == SessionStatus::Idle)?;
+    let worktree = session
+        .worktree
+        .as_ref()
+        .filter(|worktree| worktree.owned && session.status == SessionStatus::Idle)?;
     let id = session.id;
     if worktree.removed {
         let log = ours(format_args!("log {id}"));

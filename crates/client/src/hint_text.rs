@@ -19,6 +19,9 @@ pub(crate) fn hint_text(hint: &Hint) -> Option<&'static str> {
         Hint::NameEmptyDirectory => {
             "name a new or an empty directory; --force restores there all the same, and the log tells the way back"
         }
+        Hint::ForkElsewhere => {
+            "rekindle fork --files --cwd DIR goes on elsewhere, with the files that were there"
+        }
         Hint::NameNewDirectory => "--cwd DIR names one that is not there yet",
         Hint::RestoreWithoutGit => "--files --cwd DIR needs no git",
         Hint::WorkInPlace => "without --worktree it works in the directory itself",

@@ -112,16 +112,18 @@ pub struct Wishes {
     pub restoring: Option<Restoring>,
     /// The kept snapshot that it goes on from, if one was named.
     pub snapshot: Option<SnapshotName>,
+    /// It takes the parent's place, and the worktree that is the parent's with it.
+    pub takes_place: bool,
 }
 
 /// Composes the first record of a fork: the parent's title, directory, agent, settings and names of variables as they are now,
 /// unless something else is wished.
 pub fn fork(parent: &SessionState, from: ForkedFrom, wishes: Wishes) -> SessionCreated<'static> {
     let root = parent.forked_from.map(|before| before.root());
-    // Where nothing was ever done it still has to be made.
-    let missing = parent.missing_worktree().filter(|_| wishes.working_dir.is_none());
+    let stays_there = wishes.working_dir.as_ref().is_none_or(|place| *place == parent.working_dir);
+    let worktree = stays_there.then(|| parent.worktree_of_fork(wishes.takes_place)).flatten();
     SessionCreated {
-        worktree: missing.cloned().map(Box::new),
+        worktree: worktree.map(Box::new),
         title: wishes.title.unwrap_or_else(|| parent.title.clone()).into(),
         working_dir: wishes.working_dir.unwrap_or_else(|| parent.working_dir.clone()).into(),
         provider: wishes.provider.unwrap_or_else(|| parent.provider.clone()),

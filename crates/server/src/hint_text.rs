@@ -24,6 +24,9 @@ pub(crate) fn hint_text(hint: &Hint) -> String {
         Hint::CancelOrForce => "POST /api/sessions/{id}/cancel first, or remove it with force=1",
         Hint::CancelOrForceRestore => "POST /api/sessions/{id}/cancel first, or ask with \"force\": true",
         Hint::NameEmptyDirectory => "name a new or an empty directory, or ask with \"force\": true",
+        Hint::ForkElsewhere => {
+            "a fork with working_dir and files goes on elsewhere, with the files of the cut"
+        }
         Hint::NameNewDirectory => "name a directory that is not there yet",
         Hint::RestoreWithoutGit => {
             "ask with \"files\" and a \"working_dir\" instead of \"worktree\": that needs no git"

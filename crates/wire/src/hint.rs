@@ -47,6 +47,8 @@ pub enum Hint {
     NameEmptyDirectory,
     /// Name a directory that is not there yet.
     NameNewDirectory,
+    /// Fork the session into a directory of its own, with its files.
+    ForkElsewhere,
     /// Restore the files in a directory of their own, which needs no git.
     RestoreWithoutGit,
     /// Work in the directory itself.

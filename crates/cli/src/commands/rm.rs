@@ -48,7 +48,9 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<Exit, Failure> {
     for id in found? {
         let session = client.session(&id)?;
         let damaged = session.health.state == HealthState::Damaged;
-        let worktree = session.worktree.filter(|worktree| worktree.commit.is_some() && !worktree.removed);
+        let worktree = session
+            .worktree
+            .filter(|worktree| worktree.owned && worktree.commit.is_some() && !worktree.removed);
         let removed = client.delete(&format!("/api/sessions/{id}{force}"));
         removed.map_err(|failure| match failure.code() {
             "still_running" => failure.hint(format!(

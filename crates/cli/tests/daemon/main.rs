@@ -48,6 +48,7 @@ mod removal;
 mod restored;
 mod restores;
 mod rewinds;
+mod rewound_worktrees;
 mod scale;
 mod screen;
 mod service;

@@ -1,6 +1,7 @@
 //! Sessions and tasks in worktrees of their own, with real daemons and a real git.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 
 use serde_json::{Value, json};
@@ -183,6 +184,35 @@ fn tasks_with_worktrees_work_on_one_repository_at_once() {
     lab.reach("go9");
     lab.pass("go9");
     lab.wait_task(&waiting, "completed");
+}
+
+// However many tasks a request has, git is asked about a repository once for each place where their branches begin.
+#[test]
+fn many_tasks_of_one_request_ask_git_once() {
+    let Some(mut lab) = with_trees() else { return };
+    let (bin, asked) = (lab.path("bin"), lab.path("asked"));
+    let real = std::env::var("PATH").expect("a path");
+    fs::create_dir(&bin).expect("made");
+    let script = format!("#!/bin/sh\necho >>'{}'\nPATH='{real}' exec git \"$@\"\n", asked.display());
+    fs::write(bin.join("git"), script).expect("written");
+    fs::set_permissions(bin.join("git"), PermissionsExt::from_mode(0o755)).expect("a mode");
+    lab.start_with(&[], &[("PATH", &format!("{}:{real}", bin.display()))]);
+    let count = |bases: &[Option<&str>], many: usize| {
+        let _ = fs::remove_file(&asked);
+        let task = |base: &Option<&str>| {
+            let mut task = wanting(&lab, "say done", json!({"base": base}));
+            // Nothing is begun, so only the request asks.
+            task["not_before"] = json!("2999-01-01T00:00:00Z");
+            task
+        };
+        let tasks: Vec<Value> = bases.iter().map(task).cycle().take(many).collect();
+        lab.post("/api/tasks", &json!({"tasks": tasks}));
+        fs::read_to_string(&asked).expect("asked").lines().count()
+    };
+    let one = count(&[None], 1);
+    assert_eq!(count(&[None], 400), one);
+    let two = count(&[None, Some("main")], 2);
+    assert_eq!((count(&[None, Some("main")], 400), two > one), (two, true));
 }
 
 #[test]

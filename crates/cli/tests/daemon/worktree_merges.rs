@@ -20,11 +20,11 @@ fn worked(lab: &mut Lab) -> (String, PathBuf) {
     (id, place)
 }
 
-fn text(path: &Path) -> Option<String> {
+pub(crate) fn text(path: &Path) -> Option<String> {
     fs::read_to_string(path).ok()
 }
 
-fn branches(lab: &Lab) -> String {
+pub(crate) fn branches(lab: &Lab) -> String {
     git(&lab.path("work"), &["branch", "--format=%(refname:short)"]).expect("branches")
 }
 

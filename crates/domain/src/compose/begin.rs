@@ -2,6 +2,7 @@
 
 use crate::event::{
     Drift, InputQueued, MessageUser, Raw, RunDrift, RunStarted, SessionCreated, SessionRestored, TaskSpec,
+    Worktree,
 };
 use crate::id::{BootId, MessageId, RunId, TaskId, WaitId};
 use crate::line::Draft;
@@ -139,7 +140,7 @@ pub fn task_session(
         created_at: None,
         forked_from: None,
         restoring: None,
-        worktree: spec.worktree.clone(),
+        worktree: spec.worktree.as_deref().map(|wanted| Box::new(Worktree::wanted(wanted.clone()))),
     };
     let run = task_run(None, (message, run_id), attempt, life);
     [created.into()].into_iter().chain(run).collect()

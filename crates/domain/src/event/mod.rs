@@ -52,7 +52,7 @@ pub use upkeep::{
 };
 pub use worktree::{
     DirtyPolicy, GitWorktree, MergeMethod, SessionWorktree, SessionWorktreeAdded, SessionWorktreeMerged,
-    SessionWorktreeRemoved, WorktreeSetup,
+    SessionWorktreeRemoved, Worktree, WorktreeSetup,
 };
 
 /// Declares the table of kinds: variant, payload, name on disk, whether the fold looks at it, and what it must survive.

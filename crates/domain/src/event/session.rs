@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{GitWorktree, Persistence, Raw, SessionWorktree};
+use super::{GitWorktree, Persistence, Raw, Worktree};
 use crate::blob_id::BlobId;
 use crate::chain::ChainHash;
 use crate::id::{MessageId, RunId, SessionId, WaitId};
@@ -231,9 +231,9 @@ pub struct SessionCreated<'a> {
     /// What its files are made before anything begins in it, if it is a rewind, or a fork with files.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub restoring: Option<Restoring>,
-    /// The worktree of its own that it works in, made before its first agent is launched.
+    /// The worktree that it works in: made before its first agent is launched, unless it is there already.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub worktree: Option<Box<SessionWorktree>>,
+    pub worktree: Option<Box<Worktree>>,
 }
 
 /// Files that are being restored: no run begins before that is done, or was given up.

@@ -77,6 +77,33 @@ pub struct SessionWorktree {
     pub dirty: DirtyPolicy,
 }
 
+/// The worktree that a session works in, as its first record has it, and as it is known since: to be made, or there already.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Worktree {
+    /// What was asked for.
+    #[serde(flatten)]
+    pub wanted: SessionWorktree,
+    /// The commit that its branch began at, or stood at, once it is there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub commit: Option<String>,
+    /// The branch that it was last merged into.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub merged_into: Option<String>,
+    /// It is another session's, whose directory a fork works in: only that one merges and removes it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub shared: bool,
+    /// It was removed. No first record says so.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub removed: bool,
+}
+
+impl Worktree {
+    /// Returns one that is to be made.
+    pub fn wanted(wanted: SessionWorktree) -> Worktree {
+        Worktree { wanted, commit: None, merged_into: None, shared: false, removed: false }
+    }
+}
+
 /// The worktree that a session wanted is there, and whole.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SessionWorktreeAdded<'a> {

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::chain::{ChainHash, Link};
-use crate::event::{Event, SessionUpdated};
+use crate::event::{Event, SessionUpdated, Worktree};
 use crate::id::SessionId;
 use crate::line::{self, Draft, Envelope, Line};
 use crate::session::{Position, Problem, Replay};
@@ -106,6 +106,26 @@ fn a_fork_takes_over_settings_and_nothing_that_goes_on() {
     assert_eq!((wished.provider, wished.env_names), (other, Vec::new()));
     let state = SessionState::forked(id("sess_child"), &at(6, None));
     assert_eq!((state.last_seq, state.log_offset, state.queue.len()), (6, 0, 0));
+}
+
+#[test]
+fn a_successor_takes_a_worktree_over_and_a_fork_leaves_it_alone() {
+    let mut parent = parent();
+    let commit = Some("c0ffee".to_owned());
+    let made = Worktree { commit, ..Worktree::wanted(crate::session::tests::script::worktree()) };
+    parent.worktree = Some(Box::new(made.clone()));
+    let shared = Worktree { shared: true, ..made.clone() };
+    let elsewhere = |place: &str| Some(place.to_owned());
+    for (takes_place, working_dir, expected) in [
+        (true, None, Some(&made)),
+        (false, None, Some(&shared)),
+        (false, elsewhere("/repo"), Some(&shared)),
+        (false, elsewhere("/copy"), None),
+    ] {
+        let wishes = Wishes { takes_place, working_dir: working_dir.clone(), ..Wishes::default() };
+        let created = fork(&parent, at(6, None), wishes);
+        assert_eq!(created.worktree.as_deref(), expected, "{takes_place} {working_dir:?}");
+    }
 }
 
 #[test]

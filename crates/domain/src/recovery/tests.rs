@@ -2,8 +2,7 @@
 
 use super::*;
 use crate::blob_id::BlobId;
-use crate::event::{Event, Restoring, SessionFilesRestored, SessionWorktreeAdded};
-use crate::session::Worktree;
+use crate::event::{Event, Restoring, SessionFilesRestored, SessionWorktreeAdded, Worktree};
 use crate::session::tests::log::Log;
 use crate::session::tests::script::{draft, worktree};
 

@@ -13,7 +13,7 @@ use crate::time::Timestamp;
 
 use super::{
     Agent, AgentProcess, Checkpoints, End, Interruption, Journal, MAX_MESSAGE_KEYS, MAX_QUEUED,
-    MAX_WAIT_KEYS, MessageKey, PlanProgress, Run, SessionState, Wait, WaitKey, Worktree,
+    MAX_WAIT_KEYS, MessageKey, PlanProgress, Run, SessionState, Wait, WaitKey,
 };
 
 /// Most tool calls of one run that are kept as open; an agent that begins more never ended the others.
@@ -48,8 +48,7 @@ impl SessionState {
                 self.forked_from = created.forked_from.as_deref().copied();
                 let restoring = created.restoring.clone();
                 self.restoring = restoring.map(|restoring| Restoring { seq: Some(seq), ..restoring });
-                let worktree = created.worktree.as_deref().cloned();
-                self.worktree = worktree.map(|wanted| Box::new(Worktree::wanted(wanted)));
+                self.worktree.clone_from(&created.worktree);
                 self.title = created.title.as_ref().into();
                 self.working_dir = created.working_dir.as_ref().into();
                 self.provider = created.provider.clone();
@@ -219,6 +218,16 @@ impl SessionState {
             | Event::TaskCancelRequested(_)
             | Event::TaskRetried(_)
             | Event::TaskEnded(_) => return Err("it belongs into the stream of tasks".into()),
+            Event::PipelineStarted(_)
+            | Event::StepIntended(_)
+            | Event::StepBegan(_)
+            | Event::StepFinished(_)
+            | Event::StepInterrupted(_)
+            | Event::PipelineDrift(_)
+            | Event::PipelineCompleted(_)
+            | Event::PipelineFailed(_)
+            | Event::PipelineAborted(_)
+            | Event::PipelineReopened(_) => return Err("it belongs into the ledger of a pipeline run".into()),
         }
         Ok(())
     }

@@ -27,14 +27,13 @@ pub use replay::{Problem, Replay};
 pub use restored_files::RestoredFiles;
 pub use run::{End, Run, Wait};
 pub use usage::{Context, SessionUsage, UsageShown};
-pub use worktree::Worktree;
 
 use crate::budget::Used;
 use crate::chain::ChainHash;
 pub use crate::chain::Position;
 pub use crate::event::IllegalTransition;
 use crate::event::{
-    ForkedFrom, InterruptReason, Options, ProcessIdentity, Provider, Restoring, UncertainTool,
+    ForkedFrom, InterruptReason, Options, ProcessIdentity, Provider, Restoring, UncertainTool, Worktree,
 };
 use crate::id::{BootId, HolderId, MessageId, RunId, SessionId, WaitId};
 use crate::line::Source;
@@ -133,7 +132,7 @@ pub struct SessionState {
     /// Files that were put back since its agent last ended a turn, of which it is told.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub restored_files: Option<Box<RestoredFiles>>,
-    /// The worktree of its own that it works in.
+    /// The worktree that it works in.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub worktree: Option<Box<Worktree>>,
     /// It takes no more prompts.

@@ -263,7 +263,7 @@ fn a_kind_changes_what_the_table_of_kinds_says_it_changes() {
                 state.token_records = log.replay.state.token_records;
                 (false, true)
             }
-            Effect::Task | Effect::Position => (false, false),
+            Effect::Task | Effect::Pipeline | Effect::Position => (false, false),
         };
         let changed = (state != log.replay.state, tokens != *log.tokens());
         assert!(!changed.0 || may_change_state, "{} changes the state", kind.as_str());

@@ -19,6 +19,8 @@ pub struct LastAttempt<'a> {
     pub most: u32,
     /// Why the last one ended.
     pub why: &'a str,
+    /// Its session was rewound since: what it did may be undone, and is not told.
+    pub taken_back: bool,
     /// Turns that were made.
     pub turns: u32,
     /// Tool calls that were made.
@@ -41,12 +43,12 @@ pub fn resume_context(last: &LastAttempt<'_>) -> String {
     if !why.is_empty() {
         let _ = write!(text, " The last one ended: {why}.");
     }
-    let _ = writeln!(
-        text,
-        "\nIt made {} and {}.",
-        count(last.turns, "turn"),
-        count(last.tool_calls, "tool call")
-    );
+    if last.taken_back {
+        text.push_str("\nIts session was taken back since: the files may not be as it left them.\n");
+    } else {
+        let (turns, calls) = (count(last.turns, "turn"), count(last.tool_calls, "tool call"));
+        let _ = writeln!(text, "\nIt made {turns} and {calls}.");
+    }
     if last.file_count > 0 {
         let _ = writeln!(text, "Files that it touched:");
         for file in last.files.iter().take(LISTED) {
@@ -129,6 +131,7 @@ mod tests {
             attempt: 2,
             most: 3,
             why: "overloaded\n",
+            taken_back: false,
             turns: 1,
             tool_calls: 2,
             files: &[touched("src/main.rs")],
@@ -144,6 +147,10 @@ mod tests {
         let nothing = LastAttempt { attempt: 2, most: 2, ..LastAttempt::default() };
         let expected = "[Resume Context]\nThis is attempt 2 of 2 at the task below.\nIt made 0 turns and 0 tool calls.\n[End of Resume Context]\n\n";
         assert_eq!(resume_context(&nothing), expected);
+        let taken_back = LastAttempt { taken_back: true, why: "failed", ..nothing };
+        let expected = "[Resume Context]\nThis is attempt 2 of 2 at the task below. The last one ended: failed.\n\
+            Its session was taken back since: the files may not be as it left them.\n[End of Resume Context]\n\n";
+        assert_eq!(resume_context(&taken_back), expected);
     }
 
     #[test]

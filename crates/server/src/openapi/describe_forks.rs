@@ -68,7 +68,7 @@ pub(crate) fn plan_rewind() -> Operation {
         }))
         .refuses([Code::HistoryMissing, Code::InvalidQuery, Code::NothingToUndo, Code::RunUnknown])
         .refuses([Code::SessionClosed, Code::SessionDamaged, Code::SessionNewer, Code::SessionQuarantined])
-        .refuses([Code::StillRunning, Code::Storage])
+        .refuses([Code::StillRunning, Code::Storage, Code::WorktreeMissing])
 }
 
 pub(crate) fn rewind_session() -> Operation {
@@ -81,7 +81,8 @@ pub(crate) fn rewind_session() -> Operation {
         .more(
             "A fork that ends before the run's prompt, and the close of this session, in one step. If a checkpoint was taken \
              before that run, the files are made what they were then: messages queue until the log says \
-             `session.files_restored`. What was overwritten is kept first.",
+             `session.files_restored`. What was overwritten is kept first. A worktree of the session's own is its successor's \
+             from then on; where it was removed, nothing is rewound (409 `worktree_missing`).",
         )
         .of_session()
         .body_if_any::<NewRewind>(vec![
@@ -95,7 +96,7 @@ pub(crate) fn rewind_session() -> Operation {
         }))
         .appends()
         .refuses([Code::HistoryMissing, Code::NothingToUndo, Code::RunUnknown, Code::SessionClosed])
-        .refuses([Code::StillRunning])
+        .refuses([Code::StillRunning, Code::WorktreeMissing])
         .takes_idempotency_key()
 }
 
@@ -119,5 +120,5 @@ pub(crate) fn restore_files() -> Operation {
         }))
         .appends()
         .refuses([Code::CheckpointMissing, Code::HistoryMissing, Code::NothingToUndo, Code::RunUnknown])
-        .refuses([Code::SessionClosed, Code::SnapExpired, Code::StillRunning])
+        .refuses([Code::SessionClosed, Code::SnapExpired, Code::StillRunning, Code::WorktreeMissing])
 }

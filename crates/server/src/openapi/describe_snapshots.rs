@@ -81,7 +81,7 @@ pub(crate) fn restore_snapshot() -> Operation {
         .appends()
         .refuses([Code::CheckpointMissing, Code::HistoryMissing, Code::InvalidWorkingDir])
         .refuses([Code::SessionClosed, Code::SnapExpired, Code::SnapshotCorrupted, Code::SnapshotVersion])
-        .refuses([Code::StillRunning])
+        .refuses([Code::StillRunning, Code::WorktreeMissing])
         .takes_idempotency_key()
 }
 

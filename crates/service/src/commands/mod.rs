@@ -28,6 +28,8 @@ use crate::lock::NamedLocks;
 pub(crate) struct Locks {
     /// By whoever makes a session with an idempotency key, in the name of that key, or one with a key of its own.
     keyed: NamedLocks,
+    /// By whoever merges or removes a worktree, or gives it to another session, in the name of its directory.
+    worktrees: NamedLocks,
     /// By whoever changes options of a session.
     options: Mutex<()>,
 }

@@ -3,18 +3,19 @@
 
 use std::path::Path;
 
-use rekindle_domain::event::{SessionWorktreeMerged, SessionWorktreeRemoved};
+use rekindle_domain::event::{SessionWorktreeMerged, SessionWorktreeRemoved, Worktree};
 use rekindle_domain::id::SessionId;
-use rekindle_domain::session::{SessionState, Worktree};
+use rekindle_domain::session::SessionState;
 use rekindle_wire::code::Code;
 use rekindle_wire::hint::Hint;
 use rekindle_wire::request::MergeWorktree;
 use rekindle_wire::view::{WorktreeDiff, WorktreeFile, WorktreeMerged, WorktreeRemoved};
 
+use super::Locks;
 use super::open_runs::refuse_open_runs;
 use crate::drive::worker::Command;
 use crate::error::{Result, ServiceError};
-use crate::show::Views;
+use crate::show::{SessionEntry, Views};
 use crate::test_knobs::crash_point;
 use crate::workspaces::git::GitRepository;
 use crate::workspaces::session_worktree::merge::Merge;
@@ -25,12 +26,21 @@ use crate::workspaces::{GitError, WorkspaceError, Workspaces};
 pub(crate) struct Tools<'a> {
     pub(crate) views: &'a Views,
     pub(crate) workspaces: &'a Workspaces,
+    pub(crate) locks: &'a Locks,
+}
+
+impl Tools<'_> {
+    /// Returns where a session's own worktree is, by which it is locked.
+    fn place(&self, session: SessionId) -> Result<String> {
+        let state = self.views.store().open_session(session)?.state;
+        Ok(own(self.views, &state)?.wanted.directory.clone())
+    }
 }
 
 /// Says what a session's worktree has that its directory has not.
 pub(crate) fn diff(tools: &Tools<'_>, session: SessionId, only_stat: bool) -> Result<WorktreeDiff> {
     let state = tools.views.store().open_session(session)?.state;
-    let made = made(&state)?;
+    let made = made(tools.views, &state)?;
     let scratch = tools.workspaces.worktree_scratch(session);
     let at = made.commit.as_deref();
     let diff = tools.workspaces.diff_session_worktree(&made.wanted, at, (&scratch, !only_stat));
@@ -61,8 +71,10 @@ pub(crate) fn merge(
     asked: &MergeWorktree,
     by: &str,
 ) -> Result<WorktreeMerged> {
+    let place = tools.place(session)?;
+    let _alone = tools.locks.worktrees.lock(&place);
     let state = at_rest(tools, session)?;
-    let wanted = &made(&state)?.wanted;
+    let wanted = &made(tools.views, &state)?.wanted;
     let original = GitRepository::around(Path::new(&wanted.origin));
     refuse_open_runs(tools.views, &original.map_err(|error| refused(error.into()))?.top)?;
     let scratch = tools.workspaces.worktree_scratch(session);
@@ -100,9 +112,11 @@ pub(crate) fn remove(
     is_forced: bool,
     by: &str,
 ) -> Result<WorktreeRemoved> {
+    let place = tools.place(session)?;
+    let _alone = tools.locks.worktrees.lock(&place);
     let state = at_rest(tools, session)?;
     // One whose making failed may have been begun.
-    let wanted = &own(&state)?.wanted;
+    let wanted = &own(tools.views, &state)?.wanted;
     let workers = &tools.views.workers;
     let bundle = tools.workspaces.worktree_bundle(session);
     let removed = tools.workspaces.remove_session_worktree(&Removal {
@@ -126,35 +140,60 @@ pub(crate) fn remove(
     })
 }
 
-/// Returns a session in whose worktree nobody is at work.
+/// Returns a session in whose own worktree nobody is at work.
 fn at_rest(tools: &Tools<'_>, session: SessionId) -> Result<std::sync::Arc<SessionState>> {
     let state = tools.views.store().open_session(session)?.state;
+    let worktree = own(tools.views, &state)?;
+    if state.restoring.is_some() {
+        let message = "its files are being restored";
+        return Err(ServiceError::new(Code::Busy, message).hint(Hint::TryAgain));
+    }
     if state.open_run().is_some() || !state.queue.is_empty() {
         let message = "its run has not ended";
         return Err(ServiceError::new(Code::StillRunning, message).hint(Hint::CancelFirst));
     }
-    refuse_open_runs(tools.views, Path::new(&own(&state)?.wanted.directory))?;
+    refuse_open_runs(tools.views, Path::new(&worktree.wanted.directory))?;
     Ok(state)
 }
 
-/// Returns the worktree of a session, which was made.
-fn made(state: &SessionState) -> Result<&Worktree> {
-    let worktree = own(state)?;
+/// Returns the worktree that is a session's own, which was made.
+fn made<'a>(views: &Views, state: &'a SessionState) -> Result<&'a Worktree> {
+    let worktree = own(views, state)?;
     match worktree.commit {
         Some(_) => Ok(worktree),
         None => Err(missing(format!("the worktree {} is not made yet", worktree.wanted.directory))),
     }
 }
 
-/// Returns the worktree of a session, made or begun.
-fn own(state: &SessionState) -> Result<&Worktree> {
-    match state.worktree.as_deref() {
-        None => Err(missing("it works in no worktree of its own".to_owned())),
-        Some(worktree) if worktree.removed => {
-            Err(missing(format!("the worktree {} was removed", worktree.wanted.directory)))
-        }
-        Some(worktree) => Ok(worktree),
+/// Returns the worktree that is a session's own, made or begun.
+fn own<'a>(views: &Views, state: &'a SessionState) -> Result<&'a Worktree> {
+    if let Some(owned) = state.owned_worktree() {
+        return Ok(owned);
     }
+    let Some(worktree) = state.worktree.as_deref() else {
+        return Err(missing("it works in no worktree of its own".to_owned()));
+    };
+    let place = &worktree.wanted.directory;
+    if worktree.removed {
+        return Err(missing(format!("the worktree {place} was removed")));
+    }
+    Err(missing(match (owner_of(views, place), state.replaced_by) {
+        (Some(owner), Some(_)) => format!("{owner} took its place, and the worktree {place}"),
+        (None, Some(successor)) => {
+            format!("{successor} took its place, and the worktree {place}, which was removed")
+        }
+        (Some(owner), None) => format!("the worktree {place} is that of {owner}"),
+        (None, None) => format!("the worktree {place} was that of another session, and was removed"),
+    }))
+}
+
+/// Finds the session that merges and removes the worktree at a place.
+fn owner_of(views: &Views, place: &str) -> Option<SessionId> {
+    let owns = |entry: &SessionEntry| {
+        !entry.state.deleted
+            && entry.state.owned_worktree().is_some_and(|worktree| worktree.wanted.directory == place)
+    };
+    views.directory.find_all(views.store(), owns).first().map(|entry| entry.state.id)
 }
 
 fn missing(message: String) -> ServiceError {

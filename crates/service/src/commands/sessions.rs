@@ -5,7 +5,9 @@ use std::sync::mpsc::{RecvTimeoutError, sync_channel};
 use std::time::Duration;
 
 use rekindle_domain::compose::begin;
-use rekindle_domain::event::{CancelReason, Options, Raw, SessionClosed, SessionCreated, SessionDeleted};
+use rekindle_domain::event::{
+    CancelReason, Options, Raw, SessionClosed, SessionCreated, SessionDeleted, Worktree,
+};
 use rekindle_domain::id::SessionId;
 use rekindle_wire::code::Code;
 use rekindle_wire::hint::Hint;
@@ -57,7 +59,7 @@ pub(crate) fn create(views: &Views, locks: &Locks, new: NewSession, key: Option<
             (&created.title, session.as_str()),
         )?;
         created.working_dir = planned.working_dir.into();
-        created.worktree = Some(Box::new(planned.worktree));
+        created.worktree = Some(Box::new(Worktree::wanted(planned.worktree)));
     }
     let first = prompt.map(|prompt| new_message(workers, prompt, None, None)).transpose()?;
     let unsent = first.as_ref().map(|(first, run)| UnsentPrompt::message(*run, first.content.clone()));

@@ -46,6 +46,10 @@ pub(super) fn check_between_runs(state: &SessionState) -> Result<()> {
         let message = "the session is closed: what took its place may be rewound";
         return Err(ServiceError::new(Code::SessionClosed, message).hint(Hint::ListSessions));
     }
+    if let Some(removed) = state.worktree.as_ref().filter(|worktree| worktree.removed) {
+        let message = format!("its worktree was removed: {}", removed.wanted.directory);
+        return Err(ServiceError::new(Code::WorktreeMissing, message).hint(Hint::ForkElsewhere));
+    }
     state.open_run().map_or(Ok(()), |open| Err(still_running(open.run_id)))
 }
 
@@ -59,8 +63,11 @@ pub(super) fn put_in_place(
 ) -> Result<SessionId> {
     let (workers, directory) = (&views.workers, &views.directory);
     // Its lasting name goes on to what takes its place: whoever asks for a session of that name meanwhile waits.
-    let name = workers.records.store.open_session(session)?.state.key.as_deref().map(lock_name);
+    let state = workers.records.store.open_session(session)?.state;
+    let name = state.key.as_deref().map(lock_name);
     let _named = name.as_ref().map(|name| locks.keyed.lock(name));
+    // So does its worktree: whoever merges or removes that is done with it first.
+    let _settled = state.worktree.as_ref().map(|worktree| locks.worktrees.lock(&worktree.wanted.directory));
     let _one_at_a_time = key.map(|key| locks.keyed.lock(&key.key));
     if let Some(key) = key
         && let Some(found) = directory.made_by(views.store(), key)?
@@ -97,6 +104,7 @@ fn record(
         key: state.key.clone(),
         restoring: tree.map(Restoring::new),
         snapshot: snapshot.map(|source| source.name),
+        takes_place: true,
         ..Wishes::default()
     };
     let created = Draft::from(compose_fork(&state, point_at(store, session, cut)?, wishes));

@@ -31,16 +31,13 @@ impl Daemon {
 
     /// Notes the worktree of a session that is about to be removed: afterwards nothing is left that knows of it.
     pub(super) fn note_worktree(&self, state: &SessionState) -> Result<()> {
-        // Whoever took its place works there.
-        let is_left = state.replaced_by.is_none();
-        let Some(worktree) = state.worktree.as_deref().filter(|worktree| is_left && !worktree.removed) else {
-            return Ok(());
-        };
+        // That of another session is not left: whoever took its place has it.
+        let Some(worktree) = state.owned_worktree() else { return Ok(()) };
         let noted = self.workspaces.note_worktree(state.id, &worktree.wanted);
         noted.map_err(|error| ServiceError::caused_by(Code::Storage, error))
     }
 
     fn worktree_tools(&self) -> Tools<'_> {
-        Tools { views: &self.views, workspaces: &self.workspaces }
+        Tools { views: &self.views, workspaces: &self.workspaces, locks: &self.locks }
     }
 }

@@ -174,6 +174,7 @@ pub fn session_view(
             directory: worktree.wanted.directory.clone(),
             branch: worktree.wanted.branch.clone(),
             commit: worktree.commit.clone(),
+            owned: !worktree.shared && state.replaced_by.is_none(),
             merged_into: worktree.merged_into.clone(),
             removed: worktree.removed,
         }),

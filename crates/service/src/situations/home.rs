@@ -6,7 +6,9 @@ use std::sync::mpsc::sync_channel;
 use std::time::Duration;
 
 use rekindle_agent::connection::Delta;
-use rekindle_domain::event::{CancelReason, OnUncertain, Options, Provider, ResumePolicy, SessionCreated};
+use rekindle_domain::event::{
+    CancelReason, OnUncertain, Options, Provider, ResumePolicy, SessionCreated, Worktree,
+};
 use rekindle_domain::id::{BootId, RunId, SessionId, WaitId};
 use rekindle_domain::line::Line;
 use rekindle_domain::projector::{HolderProof, Observed, project};
@@ -50,6 +52,7 @@ pub(super) struct Setup {
     pub(super) provider: Provider,
     pub(super) working_dir: &'static str,
     pub(super) env_names: Vec<String>,
+    pub(super) worktree: Option<Worktree>,
 }
 
 impl Default for Setup {
@@ -60,6 +63,7 @@ impl Default for Setup {
             provider: Provider { profile: "acp".into(), command, ..Provider::default() },
             working_dir: "/",
             env_names: Vec::new(),
+            worktree: None,
         }
     }
 }
@@ -154,7 +158,7 @@ impl Home {
             created_at: None,
             forked_from: None,
             restoring: None,
-            worktree: None,
+            worktree: setup.worktree.map(Box::new),
         };
         let workers = home.workers().clone();
         workers.records.store.create(session).expect("made");

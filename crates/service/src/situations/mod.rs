@@ -28,3 +28,4 @@ mod rewinds;
 mod starts;
 mod table;
 mod waits;
+mod worktrees;

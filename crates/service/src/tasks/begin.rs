@@ -34,19 +34,23 @@ impl Tasks {
         }
     }
 
-    /// Returns the session of a task's last attempt, if its next one is to go on there and can.
+    /// Returns the session of a task's last attempt, or the one that took its place, if its next one is to go on there and can.
     fn session_of(&self, task: &Task) -> Result<Option<std::sync::Arc<SessionState>>> {
-        let Some(session) = task.session_id.filter(|_| !task.fresh) else { return Ok(None) };
-        match self.store.open_session(session) {
-            Ok(current) if current.state.closed || current.state.deleted || current.damage.is_some() => {
-                Ok(None)
+        let mut next = task.session_id.filter(|_| !task.fresh);
+        while let Some(session) = next {
+            let current = match self.store.open_session(session).map_err(ServiceError::from) {
+                Ok(current) => current,
+                Err(gone) if gone.code == Code::SessionUnknown => return Ok(None),
+                Err(error) => return Err(error),
+            };
+            let state = current.state;
+            if state.replaced_by.is_none() {
+                let goes_on = !state.closed && !state.deleted && current.damage.is_none();
+                return Ok(goes_on.then_some(state));
             }
-            Ok(current) => Ok(Some(current.state)),
-            Err(error) => match ServiceError::from(error) {
-                gone if gone.code == Code::SessionUnknown => Ok(None),
-                error => Err(error),
-            },
+            next = state.replaced_by;
         }
+        Ok(None)
     }
 
     fn begin_anew(&self, task: &Task, begun: Begun) -> Result<()> {

@@ -12,10 +12,12 @@ impl Tasks {
     pub(super) fn resume_text(&self, task: &Task) -> Option<String> {
         let session = task.session_id.filter(|_| task.attempt > 0)?;
         let entry = self.views.directory.get(self.views.store(), session);
+        let taken_back = entry.as_ref().is_some_and(|entry| entry.state.replaced_by.is_some());
+        let entry = entry.filter(|_| !taken_back);
         let run = entry.as_ref().and_then(|entry| entry.state.run.as_ref());
         let run = run.filter(|run| Some(run.run_id) == task.run_id);
         let cut = entry.as_ref().and_then(|entry| entry.state.recovery.interruption.as_ref());
-        let history = log::history(&*self.store, session).ok();
+        let history = run.and_then(|_| log::history(&*self.store, session).ok());
         let touched = history.zip(run).and_then(|(history, run)| {
             let found = find_run_checkpoints(&history.reader, Some(run.run_id.as_str())).ok().flatten()?;
             found.end?.files_touched
@@ -25,6 +27,7 @@ impl Tasks {
             attempt: task.attempt + 1,
             most: task.spec.max_attempts.max(task.attempt + 1),
             why: task.last_end.as_deref().unwrap_or_default(),
+            taken_back,
             turns: u32::from(run.is_some_and(|run| run.prompted)),
             tool_calls: run.map_or(0, |run| run.tool_calls),
             files: touched.as_ref().map_or(&[], |touched| &touched.first),

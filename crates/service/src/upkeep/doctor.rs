@@ -12,6 +12,7 @@ use rekindle_store::offline::{Offline, OfflineError};
 use super::checkpoint_findings::inspect_checkpoints;
 use super::holders::inspect_holders;
 use super::task_row_findings::{TaskRows, inspect_task_rows};
+use super::worktree_users::WorktreeUsers;
 use crate::error::chain;
 use crate::workspaces::Workspaces;
 use crate::workspaces::session_worktree::leftover::leftovers;
@@ -51,7 +52,15 @@ pub fn examine(
         }
     }
     let workspaces = Workspaces::new(disk.clone(), Layout::new(home));
-    for leftover in leftovers(disk, &Layout::new(home)).unwrap_or_default() {
+    let mut leftovers = leftovers(disk, &Layout::new(home)).unwrap_or_default();
+    // That of somebody who works there is not left. What cannot be told of all keeps nothing from being named.
+    if let Some(users) = (!leftovers.is_empty()).then(|| WorktreeUsers::find(&offline)).flatten() {
+        leftovers.retain(|leftover| {
+            let directory = &leftover.worktree.directory;
+            !users.have_owner(directory) && users.works_in(Path::new(directory)).is_none()
+        });
+    }
+    for leftover in leftovers {
         let directory = PathBuf::from(&leftover.worktree.directory);
         let saved = workspaces.check_saved(&leftover.worktree);
         let whose = format!("The worktree of {}, which was removed,", leftover.session);

@@ -14,6 +14,7 @@ mod holders;
 mod ingested;
 mod repair;
 mod task_row_findings;
+mod worktree_users;
 
 pub use doctor::examine;
 pub use garbage_collector::CollectionPolicy;

@@ -131,7 +131,7 @@ pub struct SessionView {
     pub forked_from: Option<ForkView>,
     /// The session that took its place, if one did: it was rewound, or a snapshot of it was restored in place.
     pub replaced_by: Option<SessionId>,
-    /// The worktree of git that was made for it, or is to be.
+    /// The worktree of git that it works in: made for it, or to be made, or taken over from the session whose place it took.
     pub worktree: Option<WorktreeView>,
 }
 
@@ -147,12 +147,20 @@ pub struct WorktreeView {
     pub branch: String,
     /// The commit that the branch stood at when it was made; null until then.
     pub commit: Option<String>,
+    /// The session merges and removes it. Another one does if that took its place, or if this is a fork that works there too.
+    #[serde(default = "is_owned")]
+    pub owned: bool,
     /// The branch that it was last merged into.
     #[serde(default)]
     pub merged_into: Option<String>,
     /// It was removed.
     #[serde(default)]
     pub removed: bool,
+}
+
+/// Of a daemon that does not say so, every worktree belongs to the session that has it.
+fn is_owned() -> bool {
+    true
 }
 
 /// What a session was forked from.

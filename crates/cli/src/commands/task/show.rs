@@ -12,6 +12,7 @@ use rekindle_wire::view::{TaskUsage, TaskView};
 
 use super::table::{style, why};
 use super::task_arg::TaskArg;
+use super::worktree::in_its_place;
 use crate::commands::Context;
 use crate::hints::ours;
 use crate::worktree_text::worktree_text;
@@ -33,6 +34,7 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<Exit, Failure> {
     let json = serde_json::to_string(&task).map_err(|error| Failure::failed("output", error))?;
     // What became of its worktree is the session's to tell; one that is gone tells nothing.
     let session = task.session_id.filter(|_| task.branch.is_some() && !context.json);
+    let session = session.and_then(|session| in_its_place(&client, session).ok());
     let session = session.and_then(|session| client.session(session.as_str()).ok());
     let worktree = session.and_then(|session| session.worktree);
     context.print(&json, |out| {

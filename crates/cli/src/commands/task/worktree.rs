@@ -24,7 +24,7 @@ struct OwnerArg {
 }
 
 impl OwnerArg {
-    /// Finds the session whose worktree is meant: a task's latest.
+    /// Finds the session whose worktree is meant: a task's latest, or the one that took its place.
     fn session(&self, context: &Context, client: &Client) -> Result<String, Failure> {
         if self.owner.starts_with(SessionId::PREFIX) {
             return session_arg::find_live(Some(&self.owner), context, client);
@@ -39,8 +39,17 @@ impl OwnerArg {
         let session = task.session_id.ok_or_else(|| {
             Failure::usage("worktree_missing", format!("{id} has not begun, so its worktree is not made yet"))
         })?;
-        Ok(session.to_string())
+        Ok(in_its_place(client, session)?.to_string())
     }
+}
+
+/// Returns the session that works where a task's latest one did: that one, unless it was rewound.
+pub(super) fn in_its_place(client: &Client, session: SessionId) -> Result<SessionId, Failure> {
+    let mut latest = session;
+    while let Some(successor) = client.session(latest.as_str())?.replaced_by {
+        latest = successor;
+    }
+    Ok(latest)
 }
 
 /// Show what a task did in its worktree: everything that a merge would bring

@@ -234,6 +234,7 @@ fn wishes(parent: &SessionState, new: &NewFork, key: Option<&Key>) -> Result<Wis
         env_names,
         idempotency_key: key.map(Key::as_stored),
         restoring: None,
+        takes_place: false,
         snapshot: new.at.as_ref().and_then(snapshot_at),
     })
 }

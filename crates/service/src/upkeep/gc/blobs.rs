@@ -31,7 +31,9 @@ pub(super) fn collect(
 ) -> io::Result<()> {
     let dry_run = options.dry_run;
     let doubtful = |finding: &&Finding| {
-        let says_names = finding.session.is_some() || finding.code.as_str().starts_with("wal_");
+        let says_names = finding.session.is_some()
+            || finding.code.as_str().starts_with("wal_")
+            || finding.path.starts_with(layout.runs());
         finding.severity == Severity::Error && says_names || finding.code == Code::KeptSnapshotDamaged
     };
     let damaged = report.findings.iter().find(doubtful);

@@ -1,15 +1,14 @@
 //! Worktrees whose sessions were removed: those that have nothing which is nowhere else. With them what merges that were cut short have
 //! left, and bundles whose time is over.
 
-use std::collections::HashSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-use rekindle_store::Want;
 use rekindle_store::disk::SharedDisk;
 use rekindle_store::offline::Offline;
 
+use super::super::worktree_users::WorktreeUsers;
 use super::{Freed, GcOptions};
 use crate::error::chain;
 use crate::workspaces::Workspaces;
@@ -28,10 +27,10 @@ pub(super) fn collect(disk: &SharedDisk, offline: &Offline, options: GcOptions, 
     let layout = offline.layout();
     match leftovers(disk, layout) {
         Ok(leftovers) if !leftovers.is_empty() => {
-            let in_use = directories_in_use(offline);
+            let users = WorktreeUsers::find(offline);
             let workspaces = Workspaces::new(disk.clone(), layout.clone());
             for leftover in leftovers {
-                collect_one(&workspaces, &leftover, in_use.as_ref(), options, freed);
+                collect_one(&workspaces, &leftover, users.as_ref(), options, freed);
             }
         }
         Ok(_) => {}
@@ -60,21 +59,20 @@ pub(super) fn collect(disk: &SharedDisk, offline: &Offline, options: GcOptions, 
 fn collect_one(
     workspaces: &Workspaces,
     leftover: &Leftover,
-    in_use: Option<&HashSet<String>>,
+    users: Option<&WorktreeUsers>,
     options: GcOptions,
     freed: &mut Freed,
 ) {
     let directory = PathBuf::from(&leftover.worktree.directory);
-    match in_use {
-        None => {
-            return freed.leave(
-                "worktree",
-                &directory,
-                "some sessions cannot be read, and may use it".into(),
-            );
-        }
-        Some(in_use) if in_use.contains(&leftover.worktree.directory) => return,
-        Some(_) => {}
+    let Some(users) = users else {
+        let why = "some sessions cannot be read, and may use it".to_owned();
+        return freed.leave("worktree", &directory, why);
+    };
+    if users.have_owner(&leftover.worktree.directory) {
+        return;
+    }
+    if let Some(session) = users.works_in(&directory) {
+        return freed.leave("worktree", &directory, format!("{session} works there"));
     }
     if let Err(error) = workspaces.check_saved(&leftover.worktree) {
         return freed.leave("worktree", &directory, chain(&error));
@@ -85,16 +83,6 @@ fn collect_one(
         workspaces.remove_session_worktree(&removal).map_err(|error| chain(&error))?;
         fs::remove_file(&leftover.note).map_err(|error| error.to_string())
     });
-}
-
-/// Returns the worktrees that sessions here work in; none if that cannot be told of all.
-fn directories_in_use(offline: &Offline) -> Option<HashSet<String>> {
-    let mut in_use = HashSet::new();
-    for session in offline.sessions().ok()? {
-        let state = offline.load(session, Want::Status).ok()?.state;
-        in_use.extend(state.worktree.map(|worktree| worktree.wanted.directory));
-    }
-    Some(in_use)
 }
 
 /// Returns the entries of a directory that nobody touched for longer than some time.

@@ -31,12 +31,23 @@ const OURSELVES: [(&str, &str); 4] = [
 /// Returns the paths in the worktree around a directory that are not as they were committed, from its root on, but for those that git
 /// ignores.
 pub(crate) fn uncommitted(directory: &Path) -> Result<Vec<PathBuf>, GitError> {
+    let told = status(directory)?;
+    // Two letters and a space, then the path.
+    let paths = told.split(|byte| *byte == 0).filter_map(|entry| entry.get(3..));
+    Ok(paths.map(|path| PathBuf::from(OsStr::from_bytes(path))).collect())
+}
+
+/// Tells whether files that were committed are missing at most: nothing was changed, nothing added, and nothing staged.
+pub(super) fn misses_files_at_most(directory: &Path) -> Result<bool, GitError> {
+    let told = status(directory)?;
+    Ok(told.split(|byte| *byte == 0).all(|entry| entry.is_empty() || entry.starts_with(b" D ")))
+}
+
+fn status(directory: &Path) -> Result<Vec<u8>, GitError> {
     let asked = ["status", "--porcelain=v1", "-z", "--no-renames", "--untracked-files=all"];
     let told = run(git(directory).args(asked).arg("--ignore-submodules=untracked"))?;
     done("tell what is not committed", &told)?;
-    // Two letters and a space, then the path.
-    let paths = told.stdout.split(|byte| *byte == 0).filter_map(|entry| entry.get(3..));
-    Ok(paths.map(|path| PathBuf::from(OsStr::from_bytes(path))).collect())
+    Ok(told.stdout)
 }
 
 /// Names the first of some paths, and how many more there are.

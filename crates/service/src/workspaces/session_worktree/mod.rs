@@ -10,4 +10,5 @@ pub(crate) mod leftover;
 pub(crate) mod merge;
 mod merge_rollback;
 pub mod prepare;
+mod removal_bundle;
 pub(crate) mod remove;

@@ -7,15 +7,18 @@ use rekindle_domain::event::SessionWorktree;
 use rekindle_store::disk::OpenMode;
 
 use super::add::{MADE, MAKING};
-use super::changes::{Going, check_inner_repositories, commit_all, count_unmerged, first_of, uncommitted};
+use super::changes::{
+    Going, check_inner_repositories, commit_all, count_unmerged, first_of, misses_files_at_most, uncommitted,
+};
+use super::removal_bundle::{free_name, has_all, latest};
 use crate::lock_file::LockFile;
 use crate::test_knobs::crash_point;
 use crate::workspaces::git::{GitError, done, git, run};
 use crate::workspaces::git_worktree::{ListedWorktree, find_listed};
 use crate::workspaces::{WorkspaceError, Workspaces, unusable};
 
-/// What the lock of a worktree says once everything in it is saved.
-const REMOVING: &str = "Rekindle is removing it";
+/// How the lock of a worktree begins once everything in it is saved; behind it stands the commit that is its newest then.
+const REMOVING: &str = "Rekindle is removing it, saved up to ";
 
 /// The beginning of the names of branches that are made for sessions, and go with their worktrees.
 const OWN: &str = "rekindle/";
@@ -47,11 +50,11 @@ impl Workspaces {
         let lock = self.lock_restore(directory)?;
         let found = find_listed(repository, |listed| listed.directory == directory)?;
         let branch = own_branch(wanted)?;
-        let mut bundle = removal.bundle.filter(|bundle| bundle.exists()).map(Path::to_owned);
-        let is_saved = found.as_ref().is_some_and(|found| found.lock.as_deref() == Some(REMOVING));
-        if !is_saved && self.save(removal, found.as_ref(), branch, &lock)? {
-            bundle = removal.bundle.map(Path::to_owned);
+        let is_saved = found.as_ref().map_or(Ok(false), is_saved)?;
+        if !is_saved {
+            self.save(removal, found.as_ref(), branch, &lock)?;
         }
+        let bundle = removal.bundle.and_then(latest);
         if let Some(found) = found {
             if !is_saved {
                 set_lock(repository, &found, directory)?;
@@ -72,23 +75,23 @@ impl Workspaces {
     pub(crate) fn check_saved(&self, worktree: &SessionWorktree) -> Result<(), WorkspaceError> {
         let directory = Path::new(&worktree.directory);
         let found = find_listed(Path::new(&worktree.repository), |listed| listed.directory == directory)?;
-        if found.as_ref().is_some_and(|found| found.lock.as_deref() == Some(REMOVING)) {
+        if found.as_ref().map_or(Ok(false), is_saved)? {
             return Ok(());
         }
         let contents = Contents::of(worktree, found.as_ref(), own_branch(worktree)?)?;
         contents.check_saved().map_err(Into::into)
     }
 
-    /// Sees to it that nothing of a worktree is nowhere else, or says what is; tells whether a bundle was written.
+    /// Sees to it that nothing of a worktree is nowhere else, or says what is.
     fn save(
         &self,
         removal: &Removal<'_>,
         found: Option<&ListedWorktree>,
         branch: Option<&str>,
         lock: &LockFile,
-    ) -> Result<bool, WorkspaceError> {
+    ) -> Result<(), WorkspaceError> {
         let contents = Contents::of(removal.worktree, found, branch)?;
-        let Err(unsaved) = contents.check_saved() else { return Ok(false) };
+        let Err(unsaved) = contents.check_saved() else { return Ok(()) };
         let Some(bundle) = removal.bundle else { return Err(unsaved.into()) };
         let mut going = contents.going;
         if contents.is_there {
@@ -103,11 +106,14 @@ impl Workspaces {
         crash_point("rm.after_commit");
         // It may be on a branch by now that stays.
         if count_unmerged(&going)? == 0 {
-            return Ok(false);
+            return Ok(());
         }
-        self.write_bundle(&going, bundle)?;
+        // What an earlier removal saved may be nowhere else either, if somebody worked on here after it was cut short.
+        if !latest(bundle).map_or(Ok(false), |bundle| has_all(&bundle, &going))? {
+            self.write_bundle(&going, &free_name(bundle))?;
+        }
         crash_point("rm.after_bundle");
-        Ok(true)
+        Ok(())
     }
 
     /// Writes commits that are nowhere else into a file, durably, and under its name only when it is whole.
@@ -198,16 +204,31 @@ fn own_branch(worktree: &SessionWorktree) -> Result<Option<&str>, GitError> {
 
 /// Tells whether a lock is ours: one that somebody else put on says that the worktree must stay.
 fn is_own_lock(reason: &str) -> bool {
-    [MAKING, MADE, REMOVING].contains(&reason)
+    [MAKING, MADE].contains(&reason) || reason.starts_with(REMOVING)
 }
 
-/// Says in the lock of a worktree that everything in it is saved.
+/// Tells whether everything in a worktree was saved by a removal that was cut short, and nobody has worked in it since: files may be
+/// missing, and nothing else is another.
+fn is_saved(found: &ListedWorktree) -> Result<bool, GitError> {
+    let saved = found.lock.as_deref().and_then(|lock| lock.strip_prefix(REMOVING));
+    if saved.is_none() || saved != Some(found.head.as_deref().unwrap_or_default()) {
+        return Ok(false);
+    }
+    // Without that file nobody can have committed anything, and git cannot say more.
+    if !found.directory.join(".git").exists() { Ok(true) } else { misses_files_at_most(&found.directory) }
+}
+
+/// Says in the lock of a worktree that everything in it is saved, and up to which commit.
 fn set_lock(repository: &Path, found: &ListedWorktree, directory: &Path) -> Result<(), GitError> {
+    // What was not committed may be by now.
+    let now = find_listed(repository, |listed| listed.directory == directory)?;
+    let head = now.and_then(|now| now.head).unwrap_or_default();
     let directory = directory.to_string_lossy();
     if found.lock.is_some() {
         done("unlock a worktree", &run(git(repository).args(["worktree", "unlock", &*directory]))?)?;
     }
-    let lock = ["worktree", "lock", "--reason", REMOVING, &*directory];
+    let reason = format!("{REMOVING}{head}");
+    let lock = ["worktree", "lock", "--reason", &*reason, &*directory];
     done("lock a worktree", &run(git(repository).args(lock))?)
 }
 

@@ -117,10 +117,78 @@ fn one_whose_removal_was_cut_short_goes_although_half_of_it_is_missing() {
     lab.write(&one, "new", "work");
     assert!(remove(&lab, &one, false).is_err());
     fs::remove_file(Path::new(&one.directory).join("new")).expect("removed");
-    lab.0.git(&["worktree", "lock", "--reason", REMOVING, &one.directory]);
+    cut_short(&lab, &one);
     fs::remove_file(Path::new(&one.directory).join("gone")).expect("removed");
     remove(&lab, &one, false).expect("removed");
     assert!(!Path::new(&one.directory).exists());
+}
+
+/// Leaves a worktree as a removal does that dies when everything is saved.
+fn cut_short(lab: &Lab, one: &SessionWorktree) {
+    let repository = Path::new(&one.repository);
+    let listed = find_listed(repository, |listed| listed.directory == Path::new(&one.directory));
+    let found = listed.expect("git answers").expect("it is there");
+    set_lock(repository, &found, Path::new(&one.directory)).expect("locked");
+    assert!(lab.0.workspaces.check_saved(one).is_ok(), "nothing is in the way of what is left to do");
+}
+
+// I12
+#[test]
+fn work_in_one_whose_removal_was_cut_short_keeps_it() {
+    let Some(lab) = Lab::new() else { return };
+    type Work = fn(&Lab, &SessionWorktree);
+    let works: [(&str, Work); 4] = [
+        ("not committed: new", |lab, one| lab.write(one, "new", "work")),
+        ("not committed: below/file", |lab, one| lab.write(one, "below/file", "changed")),
+        ("not committed: new", |lab, one| {
+            lab.write(one, "new", "work");
+            lab.git(one, &["add", "new"]);
+        }),
+        ("a commit", |lab, one| {
+            lab.write(one, "new", "work");
+            lab.commit(one, "work");
+        }),
+    ];
+    for (number, (named, work)) in works.into_iter().enumerate() {
+        let one = lab.wanted(&format!("one{number}"), DirtyPolicy::Refuse);
+        lab.add(&one).expect("made");
+        cut_short(&lab, &one);
+        work(&lab, &one);
+        assert!(lab.0.workspaces.check_saved(&one).is_err(), "nor is it collected");
+        let refused = remove(&lab, &one, false).expect_err("refused").to_string();
+        assert!(refused.contains(named), "{refused}");
+    }
+}
+
+// I12
+#[test]
+fn what_a_removal_saved_is_kept_beside_what_was_done_after_it_was_cut_short() {
+    let Some(lab) = Lab::new() else { return };
+    let one = lab.wanted("one", DirtyPolicy::Refuse);
+    lab.add(&one).expect("made");
+    lab.write(&one, "new", "saved");
+    lab.commit(&one, "saved");
+    let (first, second) = (bundle(&lab), bundle(&lab).with_file_name("one-2.bundle"));
+    let removal = Removal { worktree: &one, message: "Left behind", umask: 0o022, bundle: Some(&first) };
+    let directory = Path::new(&one.directory);
+    let save = || {
+        let found = find_listed(Path::new(&one.repository), |listed| listed.directory == directory);
+        let (found, branch) = (found.expect("git answers"), own_branch(&one).expect("a branch"));
+        let lock = lab.0.workspaces.lock_restore(directory).expect("free");
+        lab.0.workspaces.save(&removal, found.as_ref(), branch, &lock).expect("saved");
+    };
+    // Who dies behind it and comes again does not write it again.
+    save();
+    save();
+    assert!(first.exists() && !second.exists());
+    cut_short(&lab, &one);
+    lab.git(&one, &["reset", "-q", "--hard", "main"]);
+    lab.write(&one, "other", "later");
+    assert_eq!(remove(&lab, &one, true).expect("removed").bundle, Some(second.clone()));
+    for (bundle, file, content) in [(&first, "new", "saved"), (&second, "other", "later")] {
+        lab.0.git(&["fetch", "-q", &text(bundle), "+rekindle/one:back"]);
+        assert_eq!(lab.0.git(&["show", &format!("back:{file}")]), content);
+    }
 }
 
 #[test]
