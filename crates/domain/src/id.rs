@@ -3,12 +3,16 @@
 //! Ids become file names, so nothing but letters, digits, `_` and `-` ever gets into one: a path trick is
 //! refused here, once. Writers mint ULIDs; readers also accept the shorter ids of older logs.
 
+mod run_name;
+mod step;
 mod stream_id;
 
 use std::borrow::Cow;
 use std::fmt;
 use std::str::FromStr;
 
+pub use run_name::{BadRunName, RunName};
+pub use step::{BadStepId, BadStepKey, MAX_NAME, StepId, StepKey, is_plain_name};
 pub use stream_id::{StreamId, StreamKind};
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
@@ -188,6 +192,8 @@ id_types! {
     TaskId = "task", "a task";
     /// Names a holder, the detached process that owns one agent: `h_` and 32 hex digits.
     HolderId = "h", "a holder";
+    /// Names the ledger of a pipeline run; people see its [`RunName`].
+    PipelineId = "pl", "a pipeline run";
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! What a session is and what its log means: ids, events, the fold from log to state, the records of every append, the
-//! status projector, the rules of resume tokens, of access tokens and of quarantine. Pure: no I/O, no async, no clock; time,
-//! randomness and evidence come in as arguments.
+//! status projector, what is next in a pipeline run, the rules of resume tokens, of access tokens and of quarantine. Pure: no I/O,
+//! no async, no clock; time, randomness and evidence come in as arguments.
 
 pub mod access;
 pub mod age;
@@ -20,6 +20,7 @@ pub mod kept_snapshot;
 pub mod line;
 pub mod message_outcome;
 pub mod path_name;
+pub mod pipeline;
 pub mod projector;
 pub mod quarantine;
 pub mod recovery;

@@ -4,7 +4,7 @@
 use std::io;
 use std::ops::Deref;
 
-use rekindle_domain::id::{SessionId, StreamId};
+use rekindle_domain::id::{PipelineId, SessionId, StreamId};
 
 use crate::crash_report::{AtWork, Quarantined, at_work};
 use crate::disk::SharedDisk;
@@ -56,6 +56,11 @@ impl HomeFiles {
     /// Opens the log of the stream of tasks for reading.
     pub(crate) fn tasks_reader(&self) -> io::Result<LogReader> {
         LogReader::open(&*self.disk, &self.stream_log(StreamId::tasks()), self.codec())
+    }
+
+    /// Opens the ledger of a pipeline run for reading.
+    pub(crate) fn ledger_reader(&self, pipeline: PipelineId) -> io::Result<LogReader> {
+        LogReader::open(&*self.disk, &self.ledger(pipeline), self.codec())
     }
 }
 

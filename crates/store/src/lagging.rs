@@ -11,6 +11,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use rekindle_domain::id::StreamId;
 
 use crate::disk::{Disk, DiskFile, Entry, EntryKind, OpenMode, SharedDisk, Stat};
+use crate::layout::Layout;
+use crate::unwritten_logs::UnwrittenLogs;
 
 /// The cause of a lag, which decides how it is brought up to date.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -123,7 +125,10 @@ impl LaggingLogs {
 /// A disk that shows logs as they are committed. What is written goes to the disk itself, unless the home is only looked at.
 pub(crate) struct LogOverlay {
     pub(crate) disk: SharedDisk,
+    pub(crate) layout: Layout,
     pub(crate) lagging: Arc<LaggingLogs>,
+    /// The logs that are being written: none where the home is only looked at.
+    pub(crate) unwritten: Arc<UnwrittenLogs>,
     pub(crate) read_only: bool,
 }
 
@@ -142,6 +147,7 @@ impl Disk for LogOverlay {
         if mode != OpenMode::Read {
             return self.writable()?.open(path, mode);
         }
+        self.unwritten.wait_for_log(&self.layout, path);
         let Some(lag) = self.lagging.at(path) else { return self.disk.open(path, mode) };
         let file = match lag.file {
             // Nothing of it is read: it may not even be there.
@@ -153,6 +159,7 @@ impl Disk for LogOverlay {
     }
 
     fn stat(&self, path: &Path) -> io::Result<Stat> {
+        self.unwritten.wait_for_log(&self.layout, path);
         match self.lagging.at(path) {
             Some(_) => self.open(path, OpenMode::Read)?.stat(),
             None => self.disk.stat(path),
@@ -160,6 +167,7 @@ impl Disk for LogOverlay {
     }
 
     fn list(&self, dir: &Path) -> io::Result<Vec<Entry>> {
+        self.unwritten.wait_for_logs_in(&self.layout, dir);
         let mut entries = self.disk.list(dir)?;
         for name in self.lagging.names_in(dir) {
             if !entries.iter().any(|entry| entry.name == name) {

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use rekindle_domain::blob_id::BlobId;
-use rekindle_domain::id::{SessionId, StreamId, StreamKind};
+use rekindle_domain::id::{PipelineId, RunName, SessionId, StreamId, StreamKind};
 
 use crate::line_codec::Codec;
 
@@ -25,6 +25,10 @@ pub(crate) const PACK_SUFFIX: &str = ".pack";
 /// What the name of a pack's index ends in.
 pub(crate) const PACK_INDEX_SUFFIX: &str = ".idx";
 const CRASH_REPORT_SUFFIX: &str = ".jsonl";
+/// What the ledger of a pipeline run is called.
+const LEDGER: &str = "ledger.ndjson";
+/// What the summary of a pipeline run is called: it is made from the ledger.
+const RUN_SUMMARY: &str = "run.json";
 
 /// Where everything lives below a home.
 #[derive(Debug, Clone)]
@@ -58,8 +62,10 @@ impl Streams {
 }
 
 /// The streams that every home has beside sessions.
-const OWN_STREAMS: &[StreamType] =
-    &[StreamType { kind: StreamKind::TASKS, log: |layout, _| layout.tasks().join("tasks.jsonl") }];
+const OWN_STREAMS: &[StreamType] = &[
+    StreamType { kind: StreamKind::TASKS, log: |layout, _| layout.tasks().join("tasks.jsonl") },
+    StreamType { kind: StreamKind::PIPELINE, log: |layout, stream| layout.run_of(stream).join(LEDGER) },
+];
 
 /// What a name in `sessions/` is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -179,6 +185,32 @@ impl Layout {
     /// The database of tasks, if it is not elsewhere.
     pub fn tasks_database(&self) -> PathBuf {
         self.home.join("tasks.db")
+    }
+
+    /// The directory of pipeline runs, a directory for each; there once there was one.
+    pub fn runs(&self) -> PathBuf {
+        self.home.join("runs")
+    }
+
+    /// The directory of a pipeline run.
+    pub fn run(&self, pipeline: PipelineId) -> PathBuf {
+        self.run_of(pipeline.into())
+    }
+
+    fn run_of(&self, stream: StreamId) -> PathBuf {
+        // A run that has no name is never made here: its id stands for a place that nobody uses.
+        let name = stream.pipeline().and_then(RunName::of).map(|name| name.to_string());
+        self.runs().join(name.as_deref().unwrap_or(stream.as_str()))
+    }
+
+    /// The ledger of a pipeline run.
+    pub fn ledger(&self, pipeline: PipelineId) -> PathBuf {
+        self.stream_log(pipeline.into())
+    }
+
+    /// The summary of a pipeline run.
+    pub fn run_summary(&self, pipeline: PipelineId) -> PathBuf {
+        self.run(pipeline).join(RUN_SUMMARY)
     }
 
     /// The directory of notifications.
@@ -504,6 +536,16 @@ mod tests {
             assert_eq!(session_file(foreign), SessionFile::Foreign, "{foreign}");
         }
         assert_eq!(session_file("sess_123.json.tmp"), SessionFile::Temporary);
+    }
+
+    #[test]
+    fn the_directory_of_a_run_is_called_by_its_name() {
+        let layout = Layout::new("/home");
+        let name: RunName = "run-20251020-140818-4f9f29a1".parse().expect("a name");
+        let ledger = "/home/runs/run-20251020-140818-4f9f29a1/ledger.ndjson";
+        assert_eq!(layout.ledger(name.pipeline_id()), Path::new(ledger));
+        let nameless = PipelineId::from_ulid(u128::MAX);
+        assert_eq!(layout.run(nameless), Path::new("/home/runs").join(nameless.as_str()));
     }
 
     #[test]

@@ -8,7 +8,7 @@ use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use rekindle_domain::id::{SessionId, StreamId};
+use rekindle_domain::id::{PipelineId, SessionId, StreamId};
 
 use crate::aside::is_taken;
 use crate::blobs::Blobs;
@@ -22,6 +22,7 @@ use crate::lagging::{Cause, Lag, LaggingLogs, LogOverlay};
 use crate::layout::Layout;
 use crate::load::{LoadError, Loaded, Want, load, stand_in};
 use crate::log::{Damage, LogReader, broken_before};
+use crate::pipeline_runs::{self, PipelineRuns};
 use crate::redo::{Completion, Plan, open, plan_for};
 use crate::survey::{Listing, list, survey};
 use crate::wal::scan::{self, ScanError, WalDamage};
@@ -84,7 +85,8 @@ impl Offline {
             }
         }
         let lagging = Arc::new(completed);
-        let disk = Arc::new(LogOverlay { disk: raw.disk.clone(), lagging, read_only: true });
+        let (disk, layout, unwritten) = (raw.disk.clone(), raw.layout.clone(), Arc::default());
+        let disk = Arc::new(LogOverlay { disk, layout, lagging, unwritten, read_only: true });
         let home = HomeFiles { disk, ..raw.clone() };
         let wal_torn = scan.torn();
         Ok(Offline { raw: raw.disk, home, pending, wal_damage: scan.damage, wal_torn })
@@ -173,6 +175,17 @@ impl Offline {
     /// Opens the log of the stream of tasks for reading.
     pub fn tasks_reader(&self) -> io::Result<LogReader> {
         self.home.tasks_reader()
+    }
+
+    /// Opens the ledger of a pipeline run for reading.
+    pub fn ledger_reader(&self, pipeline: PipelineId) -> io::Result<LogReader> {
+        self.home.ledger_reader(pipeline)
+    }
+
+    /// Lists the pipeline runs.
+    pub fn pipelines(&self) -> io::Result<PipelineRuns> {
+        let mentioned = self.pending.iter().filter_map(|(stream, _)| stream.pipeline());
+        Ok(pipeline_runs::list(&*self.home.disk, &self.home)?.with(mentioned))
     }
 
     /// Opens the history of a session: its log, and before it what it was forked from.

@@ -18,6 +18,7 @@ use crate::home_files::HomeFiles;
 use crate::lagging::{Cause, Lag, LaggingLogs};
 use crate::layout::DAMAGED_SUFFIX;
 use crate::log::{Damage, LogReader};
+use crate::log_directory;
 use crate::redo::{Completion, Plan, carry_out, concat_appends, open, plan_for};
 use crate::threads::map_on_threads;
 use crate::wal::scan::{self, Scan, ScanError, Tail, WalDamage};
@@ -245,6 +246,10 @@ fn write_damage_note(home: &HomeFiles, stream: StreamId, damage: &Damage, scan: 
     let note = json!({
         "version": 1, "id": stream.as_str(), "offset": damage.offset, "detail": damage.detail, "wal": segments,
     });
+    if stream.session().is_none() {
+        // The log may be gone with its directory: the note says that it was there.
+        let _ = log_directory::make(&*home.disk, home, stream);
+    }
     // Without room for a note the stream is still served as damaged until the next start.
     let _ = replace(&*home.disk, &home.stream_damage_note(stream), note.to_string().as_bytes());
 }

@@ -14,6 +14,7 @@ use crate::disk::{OpenMode, if_exists, refresh, write_all_at};
 use crate::home_files::HomeFiles;
 use crate::line_codec::Codec;
 use crate::log::{Cursor, Damage, LogReader};
+use crate::log_directory;
 use crate::session_files;
 use crate::wal::scan::Tail;
 
@@ -95,6 +96,10 @@ pub(crate) fn carry_out(
             Ok(Completion::Removed)
         }
         Plan::Rewrite { keep, lines, completion } => {
+            if stream.session().is_none() {
+                // Somebody may have removed it, which makes nothing undone that was recorded.
+                log_directory::make(&*home.disk, home, stream)?;
+            }
             let file = home.disk.open(&home.stream_log(stream), OpenMode::Create)?;
             refresh(&*file, base.unwrap_or(*keep), *keep)?;
             write_all_at(&*file, lines, *keep)?;

@@ -6,6 +6,7 @@ mod fork;
 mod import_history;
 mod import_staged;
 mod keep_snapshots;
+mod pipelines;
 mod stream_locks;
 mod tasks;
 
@@ -200,8 +201,13 @@ impl<C: Commits> Store<C> {
         let (wal, recovered, unfinished) = recover(&home, limits.segment_bytes)?;
         let machine = CommitMachine::new(home.clone(), limits, clock, wal, unfinished);
         let (meter, lagging) = (machine.meter.clone(), machine.lagging.clone());
-        home.disk =
-            Arc::new(LogOverlay { disk: home.disk.clone(), lagging: lagging.clone(), read_only: false });
+        home.disk = Arc::new(LogOverlay {
+            disk: home.disk.clone(),
+            layout: home.layout.clone(),
+            lagging: lagging.clone(),
+            unwritten: machine.unwritten.clone(),
+            read_only: false,
+        });
         let (lock, writing) = (Arc::new(lock), Arc::default());
         let blobs = Blobs::new(home.disk.clone(), home.layout.clone(), Arc::clone(&writing));
         Ok(Store {

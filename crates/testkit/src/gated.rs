@@ -39,7 +39,7 @@ impl Gate {
         self.close_behind(kind, part, 0)
     }
 
-    /// Closes the gate for reads at an offset or behind it, or for whatever else has none if that is 0.
+    /// Closes the gate for reads or writes at an offset or behind it, or for whatever else has none if that is 0.
     pub fn close_behind(&self, kind: OpKind, part: &str, offset: u64) -> Closed<'_> {
         self.lock().closed = Some((kind, part.to_owned(), offset));
         Closed(self)
@@ -148,6 +148,7 @@ impl DiskFile for GatedFile {
         Ok(read)
     }
     fn write_at(&self, buf: &[u8], offset: u64) -> io::Result<usize> {
+        self.gate.pass(OpKind::Write, &self.path, offset);
         self.file.write_at(buf, offset)
     }
     fn set_len(&self, len: u64) -> io::Result<()> {

@@ -20,6 +20,7 @@ mod late_answer;
 mod log;
 mod log_from_daemon;
 mod notify;
+mod pipeline;
 mod ps;
 mod resume;
 mod rewind;
@@ -67,6 +68,7 @@ pub(crate) enum Command {
     Status(status::Args),
     Snapshot(snapshot::Args),
     Task(task::Args),
+    Pipeline(pipeline::Args),
     Notify(notify::Args),
     Agents(agents::Args),
     Serve(serve::Args),
@@ -126,6 +128,9 @@ pub(crate) fn run(shared: Shared, command: Command) -> Result<Exit, Failure> {
         Command::Status(args) => status::run(&context()?, &args),
         Command::Snapshot(args) => snapshot::run(&context()?, &args),
         Command::Task(args) => task::run(&context()?, args),
+        Command::Pipeline(args) => {
+            homeless()?.only_here("pipeline").and_then(|context| pipeline::run(&context, &args))
+        }
         Command::Notify(args) => notify::run(&here("notify")?, &args),
         Command::Serve(args) => serve::run(&here("serve")?, &args),
         Command::Restart(args) => stop::restart(&here("restart")?, &args),

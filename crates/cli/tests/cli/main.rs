@@ -8,6 +8,7 @@ mod ids;
 mod import;
 mod kill;
 mod log;
+mod pipeline;
 mod repair;
 mod status;
 mod support;

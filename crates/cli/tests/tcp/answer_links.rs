@@ -75,11 +75,6 @@ fn links(lab: &Lab, wait: &str) -> [Link; 2] {
     links.try_into().expect("never always, and nothing else")
 }
 
-/// Returns the log of a session as it is on disk.
-fn log_file(lab: &Lab, id: &str) -> Vec<u8> {
-    std::fs::read(lab.home().join(format!("sessions/{id}.messages.jsonl"))).expect("a log")
-}
-
 #[track_caller]
 pub(crate) fn check_no_secret(lab: &Lab, links: &[Link]) {
     let (log, metrics) = (lab.daemon_log(), lab.text("/metrics", "").1);
@@ -106,7 +101,7 @@ fn whoever_only_looks_at_links_answers_nothing() {
     let wait = wait_of(&lab, &id);
     let both = links(&lab, &wait);
     assert_eq!(both.each_ref().map(|link| link.label.as_str()), ["Allow", "Reject"]);
-    let before = log_file(&lab, &id);
+    let before = lab.log(&id);
     let by_proxy = "Host: box.example\r\nX-Forwarded-For: 192.0.2.1\r\n";
     let mut pages = Vec::new();
     for link in &both {
@@ -144,7 +139,7 @@ fn whoever_only_looks_at_links_answers_nothing() {
     }
     assert!(pages.iter().all(|page| *page == pages[0] && page.contains("<noscript>")), "one page for all");
     assert!(!pages[0].contains(&wait) && !pages[0].contains("may I?"));
-    assert_eq!(log_file(&lab, &id), before, "nothing was done");
+    assert_eq!(lab.log(&id), before, "nothing was done");
     assert_eq!(lab.status(&id), "waiting");
     check_no_secret(&lab, &both);
 }
@@ -181,7 +176,7 @@ fn a_link_answers_once_with_its_own_option() {
     let ([allow, reject], [stranger, _]) = (links(&lab, &wait), links(&lab, &other_wait));
 
     // Before it is used: for another option, another wait, another session.
-    let before = log_file(&lab, &id);
+    let before = lab.log(&id);
     for answer in [
         json!({"option_id": "allow_once"}),
         json!({"option_id": "allow_always"}),
@@ -201,7 +196,7 @@ fn a_link_answers_once_with_its_own_option() {
     };
     assert_eq!(resume(&other, &yes).code(), (403, "token_scope"));
     assert_eq!(resume(&id, &json!({"option_id": "allow_always"})).code(), (403, "token_scope"));
-    assert_eq!(log_file(&lab, &id), before, "nothing was done");
+    assert_eq!(lab.log(&id), before, "nothing was done");
     let log = lab.daemon_log();
     assert!(log.lines().any(|line| line.contains("token_scope") && line.contains("/answer")), "it is logged");
 
@@ -209,7 +204,7 @@ fn a_link_answers_once_with_its_own_option() {
     let taken = allow.answer(port);
     assert_eq!(taken.status, 202, "{taken:?}");
     assert_eq!(lab.wait_end(&id), "completed");
-    let after = log_file(&lab, &id);
+    let after = lab.log(&id);
     // A page that did not hear the answer asks again, or somebody replays what it sent.
     assert_eq!(allow.answer(port).code(), (409, "token_consumed"));
     assert_eq!(resume(&id, &yes).code(), (409, "token_consumed"));
@@ -234,7 +229,7 @@ fn a_link_answers_once_with_its_own_option() {
     });
     let used = (json!("consumed"), json!(null), json!("Allow"), false);
     assert_eq!(states, [used, (json!("revoked"), json!("answered"), json!(null), true)]);
-    assert_eq!(log_file(&lab, &id), after, "nothing more was done");
+    assert_eq!(lab.log(&id), after, "nothing more was done");
     let resumed = lab.log(&id).into_iter().find(|record| record["kind"] == "run.resumed").expect("a record");
     assert_eq!((&resumed["by"], &resumed["how"]), (&json!(allow.parts().0), &json!("answered")));
     check_no_secret(&lab, &[allow, reject, stranger]);

@@ -6,16 +6,10 @@ use crate::client::{Reply, Token, ask, ask_as, listening};
 use crate::lab::{Lab, holds, wait_for};
 
 /// What a home knows of its sessions.
-fn sessions(lab: &Lab) -> Vec<(String, Vec<u8>)> {
-    let dir = std::fs::read_dir(lab.home().join("sessions")).expect("a directory");
-    let logs = dir.flatten().filter(|entry| entry.file_name().to_string_lossy().ends_with(".jsonl"));
-    let mut logs: Vec<_> = logs
-        .map(|entry| {
-            (entry.file_name().to_string_lossy().into_owned(), std::fs::read(entry.path()).expect("a log"))
-        })
-        .collect();
-    logs.sort();
-    logs
+fn sessions(lab: &Lab) -> Vec<(String, Vec<Value>)> {
+    let list = lab.get("/api/sessions");
+    let ids = list["sessions"].as_array().expect("sessions").iter().map(|one| &one["id"]);
+    ids.map(|id| id.as_str().expect("an id")).map(|id| (id.to_owned(), lab.log(id))).collect()
 }
 
 #[test]

@@ -9,6 +9,7 @@ mod checkpoint;
 mod drift;
 pub(crate) mod legacy;
 mod persistence;
+mod pipeline;
 mod raw;
 mod restore;
 mod run;
@@ -29,6 +30,12 @@ pub use checkpoint::{
 };
 pub use drift::{AgentDrift, DirectoryChange, DirectoryDrift, Drift, GitDrift, RunDrift, SettingDrift};
 pub use persistence::{BadCompression, Compression, Persistence};
+pub use pipeline::{
+    AgentConfig, AgentIdentity, BlobRef, DEFAULT_DEADLINE_S, DEFAULT_PIPELINE, DEFAULT_ROUNDS, InputValue,
+    OnCut, OnDrift, PathList, PipelineAborted, PipelineCompleted, PipelineConfig, PipelineDrift,
+    PipelineFailed, PipelineReopened, PipelineStarted, ProjectConfig, StageConfig, StepBegan, StepCounts,
+    StepCut, StepFinished, StepIntended, StepInterrupted, TaskConfig, UnknownKeys,
+};
 pub use raw::Raw;
 pub use restore::{SessionFilesRestored, SessionFilesRestoring};
 pub use run::{
@@ -174,6 +181,8 @@ pub enum Effect {
     Token,
     /// Changes the tasks, whose stream is not a session's.
     Task,
+    /// Changes a pipeline run, whose ledger is a stream of its own.
+    Pipeline,
     /// Recorded for people and clients; only its position counts.
     Position,
 }
@@ -260,6 +269,16 @@ kinds! {
     TaskCancelRequested(TaskCancelRequested<'a>) = "task.cancel_requested", Task, Disk;
     TaskRetried(TaskRetried<'a>) = "task.retried", Task, Disk;
     TaskEnded(TaskEnded<'a>) = "task.ended", Task, Disk;
+    PipelineStarted(PipelineStarted<'a>) = "pipeline.started", Pipeline, Disk;
+    StepIntended(StepIntended<'a>) = "step.intended", Pipeline, Disk;
+    StepBegan(StepBegan) = "step.began", Pipeline, Disk;
+    StepFinished(StepFinished<'a>) = "step.finished", Pipeline, Disk;
+    StepInterrupted(StepInterrupted<'a>) = "step.interrupted", Pipeline, Disk;
+    PipelineDrift(PipelineDrift<'a>) = "pipeline.drift", Pipeline, Disk;
+    PipelineCompleted(PipelineCompleted<'a>) = "pipeline.completed", Pipeline, Disk;
+    PipelineFailed(PipelineFailed<'a>) = "pipeline.failed", Pipeline, Disk;
+    PipelineAborted(PipelineAborted<'a>) = "pipeline.aborted", Pipeline, Disk;
+    PipelineReopened(PipelineReopened<'a>) = "pipeline.reopened", Pipeline, Disk;
 }
 
 /// What an agent thought aloud; written like what it said.

@@ -11,7 +11,9 @@ const NAMES: &str = "session.created session.updated session.closed session.dele
     token.minted token.consumed \
     token.revoked token.expired session.restored snapshot.created snapshot.failed snapshot.restored \
     log.repaired status.derived \
-    task.created task.claimed task.waiting task.resumed task.requeued task.changed task.cancel_requested task.retried task.ended";
+    task.created task.claimed task.waiting task.resumed task.requeued task.changed task.cancel_requested task.retried task.ended \
+    pipeline.started step.intended step.began step.finished step.interrupted \
+    pipeline.drift pipeline.completed pipeline.failed pipeline.aborted pipeline.reopened";
 
 #[test]
 fn every_kind_of_the_format_is_known_by_its_name() {
@@ -24,7 +26,7 @@ fn every_kind_of_the_format_is_known_by_its_name() {
 
 #[test]
 fn what_people_say_and_what_is_decided_must_be_on_disk_and_what_an_agent_says_need_not() {
-    let subjects = ["session.", "run.", "token.", "input.", "task."];
+    let subjects = ["session.", "run.", "token.", "input.", "task.", "pipeline.", "step."];
     let others = ["message.user", "agent.launching", "agent.started", "agent.ready"];
     for kind in Kind::ALL {
         let name = kind.as_str();

@@ -4,7 +4,7 @@
 use std::fmt;
 use std::hash::{Hash, Hasher};
 
-use super::{Inline, SessionId, ulid_of, ulid_text};
+use super::{Inline, PipelineId, SessionId, ulid_of, ulid_text};
 
 /// A kind of stream: what tells it from others in the write-ahead log, and what its ids begin with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -20,6 +20,8 @@ impl StreamKind {
     pub const SESSION: StreamKind = StreamKind { byte: 1, prefix: SessionId::PREFIX };
     /// The tasks of a home, which are one stream.
     pub const TASKS: StreamKind = StreamKind { byte: 2, prefix: "tasks" };
+    /// Ledgers of pipeline runs.
+    pub const PIPELINE: StreamKind = StreamKind { byte: 3, prefix: PipelineId::PREFIX };
 
     /// Returns the stream of this kind with a name, if that is a name of this kind.
     pub fn stream(self, name: &str) -> Option<StreamId> {
@@ -65,11 +67,22 @@ impl StreamId {
     pub fn session(&self) -> Option<SessionId> {
         (self.kind == StreamKind::SESSION.byte).then_some(SessionId(self.name))
     }
+
+    /// Returns the pipeline run whose ledger it is, if it is one.
+    pub fn pipeline(&self) -> Option<PipelineId> {
+        (self.kind == StreamKind::PIPELINE.byte).then_some(PipelineId(self.name))
+    }
 }
 
 impl From<SessionId> for StreamId {
     fn from(session: SessionId) -> StreamId {
         StreamId { kind: StreamKind::SESSION.byte, name: session.0 }
+    }
+}
+
+impl From<PipelineId> for StreamId {
+    fn from(pipeline: PipelineId) -> StreamId {
+        StreamId { kind: StreamKind::PIPELINE.byte, name: pipeline.0 }
     }
 }
 
@@ -114,6 +127,15 @@ mod tests {
         assert_eq!(StreamKind::SESSION.stream_from_ulid(session.to_ulid().expect("minted")), Some(stream));
         let short: SessionId = "sess_a_b".parse().expect("an id");
         assert_eq!(StreamId::from(short).to_ulid(), None);
+    }
+
+    #[test]
+    fn the_ledger_of_a_pipeline_run_is_a_stream_and_comes_back() {
+        let pipeline = PipelineId::mint(1_771_668_000_000, 7);
+        let stream = StreamId::from(pipeline);
+        assert_eq!((stream.kind(), stream.pipeline(), stream.session()), (3, Some(pipeline), None));
+        assert_eq!(StreamKind::PIPELINE.stream(pipeline.as_str()), Some(stream));
+        assert_eq!(StreamId::tasks().pipeline(), None);
     }
 
     #[test]

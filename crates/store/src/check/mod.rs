@@ -1,7 +1,7 @@
 //! Looking for everything that may be wrong with a home: the library behind `rekindle doctor`.
 //!
 //! Reads only, logs record by record, and one bad file never stops the rest (I10). `code` is the table of
-//! what can be found; `home`, `wal`, `sessions` (many), `session` (one), `caches`, `kept`, `tasks`, `crashes`, `blobs` and `packs`
+//! what can be found; `home`, `wal`, `sessions` (many), `session` (one), `caches`, `kept`, `tasks`, `pipelines`, `crashes`, `blobs` and `packs`
 //! look, each at its part of the home.
 
 mod blobs;
@@ -13,6 +13,7 @@ mod histories;
 mod home;
 mod kept_snapshots;
 mod packs;
+mod pipelines;
 mod session;
 mod sessions;
 mod tasks;
@@ -22,7 +23,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use rekindle_domain::id::SessionId;
+use rekindle_domain::id::{PipelineId, SessionId};
 use serde::{Serialize, Serializer};
 
 pub use code::{Code, Severity};
@@ -107,6 +108,8 @@ struct HomeView {
     home: HomeFiles,
     /// What the next start would do to each session the write-ahead log mentions.
     pending: HashMap<SessionId, Completion>,
+    /// The same for the ledgers of pipeline runs.
+    pending_ledgers: HashMap<PipelineId, Completion>,
     /// A process is writing here at this moment.
     owned: bool,
 }
@@ -116,8 +119,10 @@ impl HomeView {
         let offline = Offline::regardless(raw.clone(), layout.clone())?;
         let pending = offline.pending.iter().cloned();
         let pending = pending.filter_map(|(stream, done)| stream.session().map(|id| (id, done))).collect();
+        let ledgers = offline.pending.iter().cloned();
+        let pending_ledgers = ledgers.filter_map(|(stream, done)| Some((stream.pipeline()?, done))).collect();
         let home = offline.home().clone();
-        Ok((HomeView { raw: raw.clone(), home, pending, owned }, offline))
+        Ok((HomeView { raw: raw.clone(), home, pending, pending_ledgers, owned }, offline))
     }
 }
 
@@ -148,12 +153,14 @@ pub fn check(
         Err(newer @ (ScanError::Newer { .. } | ScanError::Unknown { .. })) => return Err(newer.into()),
         Err(error) => {
             findings.add(wal::unreadable(&layout, &error));
-            HomeView { home: HomeFiles::new(raw.clone(), layout), raw, pending: HashMap::new(), owned }
+            let (pending, pending_ledgers) = (HashMap::new(), HashMap::new());
+            HomeView { home: HomeFiles::new(raw.clone(), layout), raw, pending, pending_ledgers, owned }
         }
     };
     let blob_usage = blobs::BlobUsage::new(&view, &mut findings);
     let mut counts = sessions::check(&view, &blob_usage, &mut findings, watcher);
     tasks::check(&view, &mut findings);
+    pipelines::check(&view, &mut findings);
     crashes::check(&view, &mut findings);
     counts.blobs = blobs::check(&view, &blob_usage, &mut findings, watcher);
     let (findings, kinds) = findings.finish();

@@ -1,6 +1,6 @@
 //! The write-ahead log: damaged and kept segments, and what its tail means for each session.
 
-use rekindle_domain::id::SessionId;
+use rekindle_domain::id::{SessionId, StreamId};
 use rekindle_domain::line::Line;
 
 use super::HomeView;
@@ -61,8 +61,13 @@ fn check_names(view: &HomeView, findings: &mut Findings) {
 
 /// Says what the next start is going to do to a session's log.
 pub(super) fn pending(view: &HomeView, session: SessionId) -> Option<Finding> {
-    let path = view.home.log(session);
-    let found = match view.pending.get(&session)? {
+    pending_of(view, session.into(), view.pending.get(&session)?).map(|found| found.of(session))
+}
+
+/// Says what the next start is going to do to a stream's log.
+pub(super) fn pending_of(view: &HomeView, stream: StreamId, completion: &Completion) -> Option<Finding> {
+    let path = view.home.stream_log(stream);
+    let found = match completion {
         Completion::Whole | Completion::Removed | Completion::SetAside => return None,
         // Whoever writes the log right now is only half-way through.
         Completion::Refilled { .. } | Completion::Repaired { .. } if view.owned => return None,
@@ -79,7 +84,7 @@ pub(super) fn pending(view: &HomeView, session: SessionId) -> Option<Finding> {
             Finding::new(Code::LogHeal, path, what, remedy).byte(*offset)
         }
         Completion::Repaired { offset, cut_bytes, refilled: 0, healed: false } => {
-            torn(path, *offset, *cut_bytes, begins_with_record(view, session, *offset))
+            torn(path, *offset, *cut_bytes, begins_with_record(view, stream, *offset))
         }
         Completion::Repaired { offset, cut_bytes, refilled, healed: false } => {
             let what = format!(
@@ -94,7 +99,7 @@ pub(super) fn pending(view: &HomeView, session: SessionId) -> Option<Finding> {
             Finding::new(Code::LogDamaged, path, what, RESTORE).byte(damage.offset)
         }
     };
-    Some(found.of(session))
+    Some(found)
 }
 
 /// What to do about records that are gone.
@@ -114,8 +119,8 @@ pub(super) fn torn(path: std::path::PathBuf, offset: u64, len: u64, half_list: b
     Finding::new(code, path, what, remedy).byte(offset)
 }
 
-fn begins_with_record(view: &HomeView, session: SessionId, offset: u64) -> bool {
-    let reader = LogReader::open(&*view.raw, &view.home.log(session), view.home.codec());
+fn begins_with_record(view: &HomeView, stream: StreamId, offset: u64) -> bool {
+    let reader = LogReader::open(&*view.raw, &view.home.stream_log(stream), view.home.codec());
     reader.is_ok_and(|reader| {
         let mut lines = reader.forward(Cursor::at(offset));
         matches!(lines.next(), Ok(Some(raw)) if raw.whole && Line::parse(raw.bytes).is_ok_and(|line| line.more))

@@ -83,17 +83,20 @@ impl Syncs {
     }
 }
 
+/// A function that wakes the committer: something that goes on beside it is over.
+pub(super) type Wake = Arc<dyn Fn() + Send + Sync>;
+
 /// Where rounds are carried out.
 pub(super) enum Syncer {
     /// On a thread of its own, which calls a function when a round is over.
-    Thread { thread: HelperThread, over: Arc<dyn Fn() + Send + Sync> },
+    Thread { thread: HelperThread, over: Wake },
     /// On the committer's own, one log each time it asks: between any two of them there may be appends.
     Steps,
 }
 
 impl Syncer {
-    pub(super) fn thread(over: impl Fn() + Send + Sync + 'static) -> Syncer {
-        Syncer::Thread { thread: HelperThread::new("log-sync"), over: Arc::new(over) }
+    pub(super) fn thread(over: Wake) -> Syncer {
+        Syncer::Thread { thread: HelperThread::new("log-sync"), over }
     }
 
     /// Begins a round.

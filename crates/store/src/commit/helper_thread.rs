@@ -1,4 +1,5 @@
-//! The committer's helper threads: one for groups that are worth dividing, one for the syncs of a checkpoint.
+//! The committer's helper threads: one for groups that are worth dividing, one that writes logs beside the next group, one for the
+//! syncs of a checkpoint.
 
 use std::sync::mpsc;
 

@@ -23,6 +23,7 @@ impl Inline {
         let replies = (0..slots.len()).map(|index| Reply::Slot(slots.clone(), index));
         let mut machine = self.machine();
         machine.commit(appends.into_iter().zip(replies).collect());
+        machine.finish_log_writes();
         machine.drop_answered();
         machine.advance_checkpoint();
         slots.iter().map(|slot| slot.take().unwrap_or(Err(AppendError::Closed))).collect()

@@ -1,6 +1,5 @@
-//! Putting lines that the write-ahead log has into their logs, many at a time.
+//! Putting lines that the write-ahead log has into their logs, many at a time, and beside the next group.
 
-use std::collections::BTreeMap;
 use std::io;
 use std::mem;
 use std::ops::Range;
@@ -10,20 +9,42 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use rekindle_domain::id::StreamId;
 
 use super::helper_thread::HelperThread;
-use crate::disk::{DiskFile, write_all_at};
+use crate::disk::{DiskFile, OpenMode, write_all_at};
+use crate::home_files::HomeFiles;
+
+/// A log that lines are written into.
+pub(super) enum Target {
+    /// It is open.
+    Open(Arc<dyn DiskFile>),
+    /// It is to be opened for its first write since a checkpoint, where the lines belong.
+    Closed,
+    /// It is to be opened for an earlier write.
+    Opening,
+    /// It lags: the lines are kept in memory.
+    Lagging,
+}
 
 /// Lines on their way into a stream's log.
 pub(super) struct LogWrite {
     pub(super) stream: StreamId,
-    /// The log, unless it lags.
-    pub(super) log: Option<Arc<dyn DiskFile>>,
+    pub(super) log: Target,
     /// Where the lines are among the bytes.
     pub(super) lines: Range<usize>,
     pub(super) offset: u64,
 }
 
+/// What became of a write.
+pub(super) struct Written {
+    /// Which of the writes it was.
+    pub(super) at: usize,
+    /// The log, if it was opened for it.
+    pub(super) opened: Option<Arc<dyn DiskFile>>,
+    pub(super) outcome: io::Result<()>,
+}
+
 /// The writes of one group, which two threads may divide between them.
 pub(super) struct LogWrites {
+    home: HomeFiles,
     writes: Vec<LogWrite>,
     /// The frames of the group, which hold the lines; behind them, lines of one stream put together.
     bytes: Vec<u8>,
@@ -31,6 +52,8 @@ pub(super) struct LogWrites {
     frames_len: usize,
     /// The first write that nobody has taken.
     next: AtomicUsize,
+    /// How many of them the logs have.
+    done: AtomicUsize,
 }
 
 /// From this many logs on the helper thread is worth waking.
@@ -40,13 +63,18 @@ const LOGS_FOR_TWO: usize = 128;
 const AT_A_TIME: usize = 64;
 
 impl LogWrites {
-    pub(super) fn new(frames: Vec<u8>, capacity: usize) -> LogWrites {
-        let (writes, next) = (Vec::with_capacity(capacity), AtomicUsize::new(0));
-        LogWrites { writes, frames_len: frames.len(), bytes: frames, next }
+    pub(super) fn new(home: HomeFiles, frames: Vec<u8>, capacity: usize) -> LogWrites {
+        let (writes, next, done) = (Vec::with_capacity(capacity), AtomicUsize::new(0), AtomicUsize::new(0));
+        LogWrites { home, writes, frames_len: frames.len(), bytes: frames, next, done }
     }
 
     pub(super) fn push(&mut self, write: LogWrite) {
         self.writes.push(write);
+    }
+
+    /// Returns the first write to a stream.
+    pub(super) fn first_of(&mut self, stream: StreamId) -> Option<&mut LogWrite> {
+        self.writes.iter_mut().find(|write| write.stream == stream)
     }
 
     /// Adds lines to one of the last two writes if it is to the same stream, so that appends to one stream that follow each
@@ -72,22 +100,16 @@ impl LogWrites {
         true
     }
 
-    /// Writes to all logs, and returns which writes failed and why.
-    pub(super) fn carry_out(self: &Arc<LogWrites>, helper: &mut HelperThread) -> BTreeMap<usize, io::Error> {
-        let mut failed = BTreeMap::new();
+    /// Writes to all logs, and returns what is to be known of it.
+    pub(super) fn carry_out(self: &Arc<LogWrites>, helper: &mut HelperThread) -> Vec<Written> {
         if self.writes.len() < LOGS_FOR_TWO {
-            self.work(&mut failed);
-            return failed;
+            return self.work();
         }
         let theirs = self.clone();
-        let pending = helper.begin(move || {
-            let mut failed = BTreeMap::new();
-            theirs.work(&mut failed);
-            failed
-        });
-        self.work(&mut failed);
-        failed.extend(pending.wait());
-        failed
+        let pending = helper.begin(move || theirs.work());
+        let mut written = self.work();
+        written.extend(pending.wait());
+        written
     }
 
     /// Returns the writes, each with its lines, in order.
@@ -95,24 +117,59 @@ impl LogWrites {
         self.writes.iter().map(|write| (write, &self.bytes[write.lines.clone()]))
     }
 
+    /// Returns one of them.
+    pub(super) fn get(&self, at: usize) -> Option<&LogWrite> {
+        self.writes.get(at)
+    }
+
     /// Hands the bytes back.
     pub(super) fn into_bytes(self: Arc<LogWrites>) -> Vec<u8> {
         Arc::into_inner(self).map(|writes| writes.bytes).unwrap_or_default()
     }
 
-    /// Writes what nobody else has taken.
-    fn work(&self, failed: &mut BTreeMap<usize, io::Error>) {
+    /// Writes what nobody else has taken; returns which logs were opened, and which writes failed.
+    pub(super) fn work(&self) -> Vec<Written> {
+        let mut written = Vec::new();
         loop {
             let from = self.next.fetch_add(AT_A_TIME, Ordering::Relaxed);
-            let Some(rest) = self.writes.get(from..).filter(|rest| !rest.is_empty()) else { return };
+            let Some(rest) = self.writes.get(from..).filter(|rest| !rest.is_empty()) else { return written };
             for (at, write) in rest.iter().enumerate().take(AT_A_TIME) {
-                let Some(log) = &write.log else { continue };
-                if let Err(error) = write_all_at(&**log, &self.bytes[write.lines.clone()], write.offset) {
-                    failed.insert(from + at, error);
+                let (outcome, opened) = self.write(write);
+                self.done.fetch_add(usize::from(outcome.is_ok()), Ordering::Release);
+                if matches!(write.log, Target::Closed) || outcome.is_err() {
+                    written.push(Written { at: from + at, opened, outcome });
                 }
             }
         }
     }
+
+    /// Tells whether the logs have everything: not if a write failed.
+    pub(super) fn all_done(&self) -> bool {
+        self.done.load(Ordering::Acquire) == self.writes.len()
+    }
+
+    fn write(&self, write: &LogWrite) -> (io::Result<()>, Option<Arc<dyn DiskFile>>) {
+        let lines = &self.bytes[write.lines.clone()];
+        match &write.log {
+            Target::Lagging | Target::Opening => (Ok(()), None),
+            Target::Open(log) => (write_all_at(&**log, lines, write.offset), None),
+            Target::Closed => match open_log(&self.home, write.stream, write.offset) {
+                Ok(log) => (write_all_at(&*log, lines, write.offset), Some(log)),
+                Err(error) => (Err(error), None),
+            },
+        }
+    }
+}
+
+/// Opens a log where its end is: one that is missing or has another length is not written to blindly. One that cannot be opened
+/// lags, and loses nothing: the write-ahead log keeps the lines until the log has them.
+pub(super) fn open_log(home: &HomeFiles, stream: StreamId, end: u64) -> io::Result<Arc<dyn DiskFile>> {
+    let mode = if end == 0 { OpenMode::Create } else { OpenMode::Write };
+    let log = home.disk.open(&home.stream_log(stream), mode)?;
+    if log.len_at_open()? != end {
+        return Err(io::Error::other("the log was changed by someone else"));
+    }
+    Ok(log.into())
 }
 
 #[cfg(test)]
@@ -120,16 +177,19 @@ mod tests {
     use rekindle_domain::id::SessionId;
 
     use super::*;
+    use crate::disk::RealDisk;
+    use crate::layout::Layout;
 
     /// Hands over lines of streams, named by a letter, and returns what is written: streams, and their lines.
     fn written(order: &str) -> (Vec<String>, usize) {
         let frames: Vec<u8> = (b'0'..=b'9').cycle().take(order.len()).collect();
-        let mut writes = LogWrites::new(frames, 0);
+        let home = HomeFiles::new(Arc::new(RealDisk), Layout::new("/nowhere"));
+        let mut writes = LogWrites::new(home, frames, 0);
         for (at, letter) in order.chars().enumerate() {
             let id: SessionId = format!("sess_0123456789abcdefghjkmnpqr{letter}").parse().expect("an id");
             let (stream, lines) = (StreamId::from(id), at..at + 1);
             if !writes.extend_last(stream, &lines) {
-                writes.push(LogWrite { stream, log: None, lines, offset: at as u64 });
+                writes.push(LogWrite { stream, log: Target::Lagging, lines, offset: at as u64 });
             }
         }
         let text = |lines: &[u8]| String::from_utf8(lines.to_vec()).expect("digits");

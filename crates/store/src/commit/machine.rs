@@ -3,6 +3,7 @@
 
 mod catch_up;
 mod checkpoint;
+mod write_logs;
 
 use std::collections::BTreeSet;
 use std::io;
@@ -13,13 +14,12 @@ use std::sync::Arc;
 use rekindle_domain::id::{SessionId, StreamId};
 use rekindle_domain::time::Clock;
 
-use self::catch_up::mark_lagging;
 use self::checkpoint::Checkpoint;
 pub(crate) use self::checkpoint::Checkpointed;
-use super::background_sync::Syncer;
+use self::write_logs::{UnwrittenLines, WritesUnderWay};
+use super::background_sync::{Syncer, Wake};
 use super::group_commit::{Group, is_urgent};
 use super::helper_thread::HelperThread;
-use super::log_writes::{LogWrite, LogWrites};
 use super::open_stream::OpenStream;
 use super::open_streams::{OpenStreams, half_of};
 use super::published_streams::Published;
@@ -28,11 +28,12 @@ use crate::aside::set_aside;
 use crate::error::AppendError;
 use crate::fold::Fold;
 use crate::home_files::HomeFiles;
-use crate::lagging::{Cause, LaggingLogs};
+use crate::lagging::LaggingLogs;
 use crate::meter::Meter;
 use crate::recover::Unfinished;
 use crate::reserve::Reserve;
 use crate::session_files;
+use crate::unwritten_logs::UnwrittenLogs;
 use crate::wal::writer::{Wal, WalFailure};
 
 /// Bounds of the committer, each with its reason.
@@ -82,6 +83,15 @@ pub struct CommitMachine {
     touched: BTreeSet<StreamId>,
     /// Streams whose log lacks something that was committed.
     pub(crate) lagging: Arc<LaggingLogs>,
+    /// What the last group adds to the logs, until they have it.
+    pending: UnwrittenLines,
+    /// What is written into them beside the next group, and by whom.
+    under_way: Option<WritesUnderWay>,
+    log_writer: HelperThread,
+    /// Wakes whoever drives this, where that is a thread.
+    wake: Option<Wake>,
+    /// The logs that are meant: whoever reads one waits for it.
+    pub(crate) unwritten: Arc<UnwrittenLogs>,
     /// Ticks until a log that needs the whole write-ahead log read is tried again, and how many there were the last time.
     patience: (u32, u32),
     /// Deleted sessions whose files could not all be removed yet.
@@ -128,6 +138,11 @@ impl CommitMachine {
             published: Arc::default(),
             touched: BTreeSet::new(),
             lagging: unfinished.lagging,
+            pending: UnwrittenLines::default(),
+            under_way: None,
+            log_writer: HelperThread::new("log-writer"),
+            wake: None,
+            unwritten: Arc::default(),
             patience: (0, 1),
             removals: unfinished.removals,
             groups: 0,
@@ -248,11 +263,11 @@ impl CommitMachine {
         if group.appends.is_empty() {
             return;
         }
-        let error = match self.wal.append(&mut group.frames, group.sync) {
-            Ok(()) => {
-                self.write_logs(&mut group);
-                return self.answer(group);
-            }
+        let appended = self.wal.append(&mut group.frames, group.sync);
+        // The logs have what was answered before anything more is.
+        self.finish_log_writes();
+        let error = match appended {
+            Ok(()) => return self.answer(group),
             Err(WalFailure::Unknown(error)) => {
                 let error = Arc::new(error);
                 self.meter.unknown.inc();
@@ -281,7 +296,10 @@ impl CommitMachine {
         }
     }
 
-    fn answer(&mut self, group: Group) {
+    /// Answers a group that the write-ahead log has; its logs are written behind that, so that nobody waits for them who need not.
+    fn answer(&mut self, mut group: Group) {
+        self.unwritten.begin(group.lines.iter().map(|lines| lines.stream));
+        self.pending = UnwrittenLines { lines: mem::take(&mut group.lines), frames: group.frames };
         if self.wal.lost
             && let Err(error) = self.checkpoint()
         {
@@ -293,52 +311,18 @@ impl CommitMachine {
             return;
         }
         // Whoever is answered sees what it did.
-        self.published.refresh(group.lines.iter().map(|lines| lines.stream), &self.streams);
+        let streams = group.appends.iter().flat_map(|entry| entry.append.parts().map(|(stream, ..)| stream));
+        self.published.refresh(streams, &self.streams);
         for entry in group.appends {
             entry.append.parts().for_each(|(_, records, _)| self.meter.records.count(records));
             entry.reply.send(Ok(entry.receipts));
             self.answered.push(entry.append);
         }
-        self.frames = group.frames;
     }
 
     /// Lets go of what was committed; whoever waits need not wait for that.
     pub(crate) fn drop_answered(&mut self) {
         self.answered.clear();
-    }
-
-    /// Brings the logs up to what the write-ahead log has.
-    fn write_logs(&mut self, group: &mut Group) {
-        let mut writes = LogWrites::new(mem::take(&mut group.frames), group.lines.len());
-        for lines in &mut group.lines {
-            let stream = lines.stream;
-            if writes.extend_last(stream, &lines.range) {
-                continue;
-            }
-            let mut log = lines.log.take();
-            if log.is_none()
-                && let Some(open) = self.streams.get_mut(stream)
-            {
-                self.touched.insert(stream);
-                log = open.touch(&self.home, lines.offset).unwrap_or_else(|error| {
-                    mark_lagging(&self.lagging, &self.home, open, lines.offset, Cause::Write, &error);
-                    None
-                });
-            }
-            writes.push(LogWrite { stream, log, lines: lines.range.clone(), offset: lines.offset });
-        }
-        let writes = Arc::new(writes);
-        let failed = writes.carry_out(&mut self.helper);
-        if !failed.is_empty() || self.lagging.len() > 0 {
-            for (at, (write, lines)) in writes.each().enumerate() {
-                if let (Some(error), Some(open)) = (failed.get(&at), self.streams.get_mut(write.stream)) {
-                    mark_lagging(&self.lagging, &self.home, open, write.offset, Cause::Write, error);
-                }
-                // What stands in the file behind a place that could not be written is written again with it.
-                self.lagging.extend(write.stream, lines);
-            }
-        }
-        group.frames = writes.into_bytes();
     }
 
     /// Tells whether a tick has anything to try again.
@@ -358,6 +342,7 @@ impl CommitMachine {
 
     /// Does what is due after a while: syncs, retries, refills the reserve.
     pub(crate) fn tick(&mut self) {
+        self.finish_log_writes();
         // A failure leaves the write-ahead log poisoned, and the next append or tick tries again.
         let _ = self.sync();
         let removals = mem::take(&mut self.removals);

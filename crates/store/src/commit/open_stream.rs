@@ -1,6 +1,5 @@
 //! One stream as the committer has it: its fold, its log's descriptor, and how far that log has come.
 
-use std::io;
 use std::mem;
 use std::sync::Arc;
 
@@ -10,9 +9,9 @@ use rekindle_domain::session::Position;
 use super::Committed;
 use super::background_sync::LogSync;
 use super::erased_fold::{Folded, OpenFold};
-use crate::disk::{DiskFile, OpenMode};
+use super::log_writes::Target;
+use crate::disk::DiskFile;
 use crate::fold::Fold;
-use crate::home_files::HomeFiles;
 use crate::log::Damage;
 
 /// A stream that can be appended to.
@@ -32,14 +31,16 @@ pub(crate) struct OpenStream {
     synced_to: u64,
     /// The log could not be written; what it lacks is served from memory until it has everything.
     lagging: bool,
+    /// The log is about to be opened.
+    opening: bool,
 }
 
 impl OpenStream {
     pub(crate) fn new<F: Fold>(fold: F, damage: Option<Damage>) -> OpenStream {
         let (stream, damage) = (fold.stream(), damage.map(Arc::new));
         let fold = Box::new(Folded::new(fold));
-        let (touched, unsynced, lagging) = (false, false, false);
-        OpenStream { stream, fold, damage, log: None, touched, unsynced, synced_to: 0, lagging }
+        let (touched, unsynced, lagging, opening) = (false, false, false, false);
+        OpenStream { stream, fold, damage, log: None, touched, unsynced, synced_to: 0, lagging, opening }
     }
 
     pub(super) fn position(&self) -> Position {
@@ -57,32 +58,32 @@ impl OpenStream {
         self.log.clone().filter(|_| !self.lagging)
     }
 
-    /// Opens the log for its first write since a checkpoint, at its end. One that cannot be lags, and
-    /// loses nothing: the write-ahead log keeps the lines until the log has them. One that lags stays closed.
-    pub(super) fn touch(&mut self, home: &HomeFiles, end: u64) -> io::Result<Option<Arc<dyn DiskFile>>> {
+    /// Says that the log is about to be written to, and how: one that is closed is opened for its first write since a checkpoint,
+    /// one that lags stays closed.
+    pub(super) fn touch(&mut self) -> Target {
         (self.touched, self.unsynced) = (true, true);
-        if !self.lagging {
-            self.open(home, end)?;
+        match &self.log {
+            _ if self.lagging => Target::Lagging,
+            Some(log) => Target::Open(log.clone()),
+            None if self.opening => Target::Opening,
+            None => {
+                self.opening = true;
+                Target::Closed
+            }
         }
-        Ok(self.open_log())
+    }
+
+    /// The log was opened, and was that long; or it could not be.
+    pub(super) fn opened(&mut self, log: Option<Arc<dyn DiskFile>>, end: u64) {
+        self.opening = false;
+        if log.is_some() {
+            (self.log, self.synced_to) = (log, end);
+        }
     }
 
     /// The log could not be written. It counts as touched: no checkpoint covers what it lacks.
     pub(super) fn mark_lagging(&mut self) {
         (self.lagging, self.touched) = (true, true);
-    }
-
-    /// Opens the log where its end is: one that is missing or has another length is not written to blindly.
-    fn open(&mut self, home: &HomeFiles, end: u64) -> io::Result<()> {
-        if self.log.is_none() {
-            let mode = if end == 0 { OpenMode::Create } else { OpenMode::Write };
-            let log = home.disk.open(&home.stream_log(self.stream), mode)?;
-            if log.len_at_open()? != end {
-                return Err(io::Error::other("the log was changed by someone else"));
-            }
-            (self.log, self.synced_to) = (Some(log.into()), end);
-        }
-        Ok(())
     }
 
     /// Returns the log to be synced, unless nothing was written to it since it was last: whoever takes it reports a failure.

@@ -266,13 +266,15 @@ fn run(mut machine: CommitMachine, shared: &Shared) {
         handle(&mut machine, &mut requests, &mut answered);
         shared.wake();
         let now = Instant::now();
+        // Whoever was answered need not wait for either.
+        machine.begin_log_writes();
         machine.drop_answered();
         answered.drain(..).for_each(|since| meter.appends.observe(now.duration_since(since)));
         if tick_at.is_some_and(|at| Instant::now() >= at) {
             machine.tick();
             tick_at = None;
         }
-        // Whoever was answered need not wait for it.
+        // Nor for this.
         machine.advance_checkpoint();
         tick_at = machine.needs_tick().then(|| tick_at.unwrap_or_else(|| Instant::now() + SYNC_WITHIN));
         if closing {
@@ -337,6 +339,7 @@ fn handle(machine: &mut CommitMachine, requests: &mut Vec<(Request, Instant)>, a
             Request::Call(call) => {
                 // Order matters between appends and everything else.
                 machine.commit(mem::take(&mut appends));
+                machine.finish_log_writes();
                 call(machine);
             }
             Request::Ahead(call) => call(machine),

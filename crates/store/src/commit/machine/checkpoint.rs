@@ -12,7 +12,7 @@ use std::time::Instant;
 
 use rekindle_domain::id::StreamId;
 
-use super::super::background_sync::{FailedSync, LogSync, SyncRound, Syncer, sync_logs};
+use super::super::background_sync::{FailedSync, LogSync, SyncRound, Syncer, Wake, sync_logs};
 use super::CommitMachine;
 use super::catch_up::mark_lagging;
 use crate::lagging::Cause;
@@ -44,9 +44,12 @@ pub(super) struct Checkpoint {
 }
 
 impl CommitMachine {
-    /// Has logs synced on a thread of its own from now on; `over` is called on it when a checkpoint can go on.
-    pub(in super::super) fn sync_on_thread(&mut self, over: impl Fn() + Send + Sync + 'static) {
-        self.syncer = Syncer::thread(over);
+    /// Has logs synced on a thread of its own from now on; `wake` is called when a checkpoint can go on, or something else that
+    /// goes on beside appends.
+    pub(in super::super) fn sync_on_thread(&mut self, wake: impl Fn() + Send + Sync + 'static) {
+        let wake: Wake = Arc::new(wake);
+        self.wake = Some(wake.clone());
+        self.syncer = Syncer::thread(wake);
     }
 
     /// Goes on with a checkpoint, or begins one that is due; to be called after commits.
@@ -86,6 +89,7 @@ impl CommitMachine {
             let _ = self.checkpoint();
             return;
         }
+        self.finish_log_writes();
         let begun = Instant::now();
         // In place first: what that writes is made durable with the rest.
         self.catch_up(true);
@@ -103,6 +107,7 @@ impl CommitMachine {
 
     /// Makes a checkpoint before anything else is committed.
     pub(crate) fn checkpoint(&mut self) -> Checkpointed {
+        self.finish_log_writes();
         let begun = match self.checkpoint.take() {
             Some(Checkpoint { begun, round, .. }) => {
                 self.take_in_failures(round.wait());
@@ -122,6 +127,7 @@ impl CommitMachine {
 
     fn end_round(&mut self, failed: Vec<FailedSync>) {
         let Some(Checkpoint { begun, rounds, .. }) = self.checkpoint.take() else { return };
+        self.finish_log_writes();
         self.take_in_failures(failed);
         let unsynced = |stream: &&StreamId| self.streams.get(**stream).is_some_and(|open| open.unsynced);
         let again = self.touched.iter().filter(unsynced).count();

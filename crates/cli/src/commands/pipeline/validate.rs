@@ -1,0 +1,70 @@
+//! `rekindle pipeline validate`: everything that is wrong with a `rekindle.toml`, or what its pipelines are.
+
+use std::path::PathBuf;
+
+use rekindle_client::failure::{Exit, Failure};
+use rekindle_domain::event::{PipelineConfig, StageConfig};
+use rekindle_domain::pipeline::builtin::resolved;
+use rekindle_terminal::output::{BOLD, shell_word, styled};
+use rekindle_terminal::sanitise;
+use serde_json::{Value, json};
+
+use super::Context;
+use crate::project_config;
+
+/// Check a rekindle.toml, and say what its pipelines are
+///
+/// Every problem is told with its line and column, and what to do about it; with any the exit code is 1. Nothing is started,
+/// and nothing is sent anywhere.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  rekindle pipeline validate
+  rekindle pipeline validate tools/rekindle.toml
+  rekindle pipeline validate --json | jq -r '.problems[] | \"\\(.line): \\(.what)\"'")]
+pub(super) struct Args {
+    /// The file
+    #[arg(value_name = "FILE", default_value = project_config::FILE)]
+    file: PathBuf,
+}
+
+pub(super) fn run(context: &Context, args: &Args) -> Result<Exit, Failure> {
+    let file = &args.file;
+    let config = match project_config::read(file)? {
+        Ok(config) => resolved(config),
+        Err(problems) => {
+            let told = json!({"file": file, "valid": false, "problems": problems});
+            context.print(&told, |out| {
+                Ok(problems.iter().try_for_each(|problem| writeln!(out, "{}", problem.text(file)))?)
+            })?;
+            return Ok(Exit::Failed);
+        }
+    };
+    let pipelines: Vec<Value> =
+        config.pipelines.iter().map(|(name, pipeline)| described(name, pipeline)).collect();
+    context.print(&json!({"file": file, "valid": true, "problems": [], "pipelines": pipelines}), |out| {
+        for (name, pipeline) in &config.pipelines {
+            let stages: Vec<String> = pipeline.stages.iter().map(stage_text).collect();
+            writeln!(out, "{}: {}", styled(BOLD, name), sanitise::line(&stages.join(", ")))?;
+        }
+        Ok(())
+    })?;
+    Ok(Exit::Ok)
+}
+
+fn described(name: &str, pipeline: &PipelineConfig) -> Value {
+    let stage = |stage: &StageConfig| match &stage.agent {
+        Some(agent) => json!({"name": stage.name, "agent": agent}),
+        None => json!({"name": stage.name, "check": stage.check}),
+    };
+    let stages: Vec<Value> = pipeline.stages.iter().map(stage).collect();
+    json!({"name": name, "max_rounds": pipeline.rounds(), "stages": stages})
+}
+
+/// Returns a stage with who works in it, or what checks.
+fn stage_text(stage: &StageConfig) -> String {
+    let words = stage.check.iter().flatten().map(|word| shell_word(word));
+    match &stage.agent {
+        Some(agent) => format!("{} ({agent})", stage.name),
+        None => format!("{} (check: {})", stage.name, words.collect::<Vec<_>>().join(" ")),
+    }
+}

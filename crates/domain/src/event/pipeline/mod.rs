@@ -1,0 +1,118 @@
+//! Events of a pipeline run: its start with everything that it goes by, its steps, drift of its files, and its end. They stand in the
+//! run's ledger, which is a stream of its own.
+
+mod config;
+mod step;
+
+pub use config::{
+    AgentConfig, AgentIdentity, DEFAULT_DEADLINE_S, DEFAULT_PIPELINE, DEFAULT_ROUNDS, InputValue, OnCut,
+    OnDrift, PipelineConfig, ProjectConfig, StageConfig, TaskConfig, UnknownKeys,
+};
+pub use step::{BlobRef, StepBegan, StepCounts, StepCut, StepFinished, StepIntended, StepInterrupted};
+
+use std::borrow::Cow;
+
+use serde::{Deserialize, Serialize};
+
+use super::ChangedFiles;
+use crate::blob_id::BlobId;
+use crate::id::StepId;
+use crate::path_name::PathName;
+
+/// A pipeline run was started. Nothing that it goes by is looked up elsewhere later.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct PipelineStarted<'a> {
+    /// Which of the configuration's pipelines.
+    #[serde(borrow)]
+    pub pipeline: Cow<'a, str>,
+    /// The configuration as it was, with what is built in written out.
+    pub config: Box<ProjectConfig>,
+    /// BLAKE3 of the file that it was read from.
+    pub config_hash: BlobId,
+    /// The task.
+    pub task: Box<TaskConfig>,
+    /// The name of the snapshot that the first step begins with, as people see it.
+    #[serde(borrow)]
+    pub snapshot_id: Cow<'a, str>,
+    /// The tree of that.
+    pub tree: BlobId,
+    /// Where its steps work.
+    #[serde(borrow)]
+    pub working_dir: Cow<'a, str>,
+    /// The directory that it was asked for in: another one if it works in a worktree.
+    #[serde(borrow)]
+    pub origin: Cow<'a, str>,
+    /// What becomes of a step whose agent was cut; without it that hangs on the agent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub on_cut: Option<OnCut>,
+    /// Who started it.
+    #[serde(borrow)]
+    pub by: Cow<'a, str>,
+}
+
+/// Files of a run are not as its ledger expects them, and that was decided about it. On disk before any file is touched.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct PipelineDrift<'a> {
+    /// The step that is to go on.
+    pub step_id: StepId,
+    /// The tree that was expected.
+    pub expected: BlobId,
+    /// The tree that was found.
+    pub found: BlobId,
+    /// The files that differ.
+    #[serde(default)]
+    pub files: ChangedFiles,
+    /// Those of them that were changed after the step's agent was proven dead.
+    #[serde(default, skip_serializing_if = "PathList::is_empty")]
+    pub after_cut: PathList,
+    /// Those that may have been changed by it or by anybody.
+    #[serde(default, skip_serializing_if = "PathList::is_empty")]
+    pub unknown_author: PathList,
+    /// What was decided.
+    pub decision: OnDrift,
+    /// Who decided; nobody if it was a rule.
+    #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
+    pub by: Option<Cow<'a, str>>,
+}
+
+/// A list of paths, of which the first are named.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct PathList {
+    /// How many.
+    pub total: u64,
+    /// The first of them.
+    pub first: Vec<PathName>,
+}
+
+impl PathList {
+    /// Tells whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.total == 0
+    }
+}
+
+macro_rules! endings {
+    ($($(#[$about:meta])* $name:ident;)*) => {$(
+        $(#[$about])*
+        #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+        pub struct $name<'a> {
+            /// Why.
+            #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
+            pub reason: Option<Cow<'a, str>>,
+            /// Who; nobody if it follows from the record before.
+            #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
+            pub by: Option<Cow<'a, str>>,
+        }
+    )*};
+}
+
+endings! {
+    /// A run has gone through all of its stages. Nothing else says so.
+    PipelineCompleted;
+    /// A run has failed: a step did, and nothing was to follow, or there were too many rounds.
+    PipelineFailed;
+    /// Somebody ended a run.
+    PipelineAborted;
+    /// A run that had failed, or was aborted, goes on.
+    PipelineReopened;
+}

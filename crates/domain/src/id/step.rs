@@ -1,0 +1,175 @@
+//! Names of the steps of a pipeline run: which stage in which round, and the key that the same work has wherever it is done.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+
+/// The id of a step within its run: its stage and its round. Within a round a run only goes forward, so there is one step of each.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(into = "String", try_from = "String")]
+pub struct StepId {
+    /// The stage's name.
+    pub stage: String,
+    /// The round, from 1.
+    pub round: u32,
+}
+
+impl StepId {
+    /// Returns the id of the command that an agent is sent at an attempt of this step.
+    pub fn command_id(&self, attempt: u32) -> String {
+        format!("cmd-{self}-{attempt}")
+    }
+}
+
+impl fmt::Display for StepId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}-{}", self.stage, self.round)
+    }
+}
+
+/// A text that is no id of a step.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("a step is named by its stage, a hyphen and its round, as in review-2")]
+pub struct BadStepId;
+
+impl FromStr for StepId {
+    type Err = BadStepId;
+    fn from_str(text: &str) -> Result<StepId, BadStepId> {
+        let (stage, round) = text.rsplit_once('-').ok_or(BadStepId)?;
+        let step = StepId { stage: stage.to_owned(), round: round.parse().map_err(|_| BadStepId)? };
+        let whole = is_plain_name(stage) && step.round > 0 && step.to_string() == text;
+        if whole { Ok(step) } else { Err(BadStepId) }
+    }
+}
+
+impl From<StepId> for String {
+    fn from(step: StepId) -> String {
+        step.to_string()
+    }
+}
+
+impl TryFrom<String> for StepId {
+    type Error = BadStepId;
+    fn try_from(text: String) -> Result<StepId, BadStepId> {
+        text.parse()
+    }
+}
+
+/// Longest name of a stage, an agent, a pipeline or a task of a project.
+pub const MAX_NAME: usize = 64;
+
+/// Tells whether a text may name a stage, an agent, a pipeline or a task of a project: `[A-Za-z0-9][A-Za-z0-9_-]{0,63}`. Some become
+/// names of directories, so nothing else is accepted.
+pub fn is_plain_name(text: &str) -> bool {
+    text.len() <= MAX_NAME
+        && text.starts_with(|c: char| c.is_ascii_alphanumeric())
+        && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-')
+}
+
+/// The key of a step: the hash of everything that its result hangs on, written as `ik:` and 64 hex digits.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(into = "String", try_from = "String")]
+pub struct StepKey([u8; 32]);
+
+/// What every key begins with.
+const KEY_PREFIX: &str = "ik:";
+
+impl StepKey {
+    /// Returns the key that these bytes of a hash are.
+    pub const fn from_bytes(bytes: [u8; 32]) -> StepKey {
+        StepKey(bytes)
+    }
+
+    /// Returns the name of the file in which a cache has the result under this key.
+    pub fn file_name(&self) -> String {
+        format!("ik-{}.json", self.digits())
+    }
+
+    fn digits(&self) -> String {
+        self.0.iter().map(|byte| format!("{byte:02x}")).collect()
+    }
+}
+
+impl fmt::Display for StepKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{KEY_PREFIX}{}", self.digits())
+    }
+}
+
+impl fmt::Debug for StepKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+/// A text that is no key of a step.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("the key of a step is {KEY_PREFIX} and 64 lowercase hex digits")]
+pub struct BadStepKey;
+
+impl FromStr for StepKey {
+    type Err = BadStepKey;
+    fn from_str(text: &str) -> Result<StepKey, BadStepKey> {
+        let digits = text.strip_prefix(KEY_PREFIX).ok_or(BadStepKey)?;
+        // The same form as the name of a blob: 64 lowercase hex digits.
+        let hash: crate::blob_id::BlobId = digits.parse().map_err(|_| BadStepKey)?;
+        Ok(StepKey(*hash.as_bytes()))
+    }
+}
+
+impl From<StepKey> for String {
+    fn from(key: StepKey) -> String {
+        key.to_string()
+    }
+}
+
+impl TryFrom<String> for StepKey {
+    type Error = BadStepKey;
+    fn try_from(text: String) -> Result<StepKey, BadStepKey> {
+        text.parse()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_step_is_named_in_one_way() {
+        let step = StepId { stage: "spec-maintain".into(), round: 12 };
+        assert_eq!(
+            (step.to_string().as_str(), step.to_string().parse()),
+            ("spec-maintain-12", Ok(step.clone()))
+        );
+        assert_eq!(step.command_id(3), "cmd-spec-maintain-12-3");
+        for bad in
+            ["", "review", "review-", "-1", "review-0", "review-01", "review-+1", "../x-1", "a b-1", "-a-1"]
+        {
+            assert_eq!(bad.parse::<StepId>(), Err(BadStepId), "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_key_is_written_in_one_way() {
+        let key = StepKey::from_bytes([0xab; 32]);
+        let text = format!("ik:{}", "ab".repeat(32));
+        assert_eq!((key.to_string(), text.parse()), (text.clone(), Ok(key)));
+        assert_eq!(key.file_name(), format!("ik-{}.json", "ab".repeat(32)));
+        for bad in ["", "ik:", &text[3..], &text.to_uppercase(), "ik-ab", &format!("{text}0")] {
+            assert_eq!(bad.parse::<StepKey>(), Err(BadStepKey), "{bad}");
+        }
+    }
+
+    #[test]
+    fn names_are_short_and_plain() {
+        let long = "a".repeat(MAX_NAME);
+        for good in ["a", "T-0042", "spec_maintain", "0", long.as_str()] {
+            assert!(is_plain_name(good), "{good}");
+        }
+        let longer = "a".repeat(MAX_NAME + 1);
+        for bad in ["", "-a", "_a", "a.b", "a/b", "é", "a b", "a\n", longer.as_str()] {
+            assert!(!is_plain_name(bad), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,294 @@
+//! The state of a pipeline run: what its ledger amounts to.
+//!
+//! A copy shares everything with what it was copied from, so that taking one, for whoever looks or as the way back, costs nothing
+//! however many steps there are.
+
+use std::sync::Arc;
+
+use rpds::VectorSync;
+
+use super::outcome;
+use crate::blob_id::BlobId;
+use crate::chain::Position;
+use crate::event::{
+    AgentIdentity, BlobRef, FilesTouched, OnCut, OnDrift, PipelineConfig, ProjectConfig, Raw, StageConfig,
+    StepCounts, StepCut, TaskConfig, Usage,
+};
+use crate::id::{PipelineId, RunId, SessionId, StepId, StepKey};
+use crate::string_enum::string_enums;
+use crate::time::Timestamp;
+
+string_enums! {
+    /// Where a pipeline run stands.
+    #[derive(Default, schemars::JsonSchema)]
+    pub enum RunStatus {
+        /// It goes on, or waits for something.
+        #[default]
+        Running = "running",
+        /// It has gone through all of its stages.
+        Completed = "completed",
+        /// A step failed and nothing was to follow, or there were too many rounds.
+        Failed = "failed",
+        /// Somebody ended it.
+        Aborted = "aborted",
+    }
+}
+
+/// A pipeline run.
+#[derive(Debug, Clone)]
+pub struct PipelineState {
+    /// The id of its ledger.
+    pub id: PipelineId,
+    /// How far into the ledger the state has come.
+    position: Position,
+    /// What it goes by; none before its first record.
+    pub started: Option<Arc<Started>>,
+    /// Where it stands.
+    pub status: RunStatus,
+    /// How it came to its end, if it has.
+    pub ended: Option<Arc<Ended>>,
+    /// Its steps, in the order in which they were meant to be done: all but the last are finished.
+    pub(super) steps: VectorSync<Arc<StepState>>,
+    /// Rounds that it may have.
+    pub(super) round_limit: u32,
+    /// It goes on after an end that its last step had come to.
+    pub(super) is_reopened: bool,
+    /// What was asked and said, counted.
+    pub counts: Counts,
+}
+
+/// What a run was started with.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Started {
+    /// When.
+    pub at: Timestamp,
+    /// The name of its pipeline.
+    pub pipeline: String,
+    /// The stages that it goes through.
+    pub stages: PipelineConfig,
+    /// The whole configuration.
+    pub config: ProjectConfig,
+    /// BLAKE3 of the file that it was read from.
+    pub config_hash: BlobId,
+    /// The task.
+    pub task: TaskConfig,
+    /// The name of the snapshot that the first step begins with.
+    pub snapshot_id: String,
+    /// The tree of that.
+    pub tree: BlobId,
+    /// Where its steps work.
+    pub working_dir: String,
+    /// The directory that it was asked for in.
+    pub origin: String,
+    /// What becomes of a step whose agent was cut, if somebody said that.
+    pub on_cut: Option<OnCut>,
+    /// Who started it.
+    pub by: String,
+}
+
+/// The end of a run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Ended {
+    /// When.
+    pub at: Timestamp,
+    /// Why.
+    pub reason: Option<String>,
+    /// Who, if it was a person.
+    pub by: Option<String>,
+}
+
+/// What was asked and said in a run, counted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Counts {
+    /// Commands: every attempt is one, and every reminder.
+    pub commands: u64,
+    /// Results that agents and checks came to; those of a cache are none.
+    pub terminal_events: u64,
+    /// What agents said of finished steps.
+    pub said: StepCounts,
+}
+
+/// A step of a run.
+#[derive(Debug, Clone, PartialEq)]
+pub struct StepState {
+    /// The step.
+    pub id: StepId,
+    /// Its key.
+    pub key: StepKey,
+    /// The tree that it begins with.
+    pub from: BlobId,
+    /// Who is to work; nobody if a command checks.
+    pub agent: Option<Box<AgentIdentity>>,
+    /// The hash of the task's inputs.
+    pub inputs_hash: BlobId,
+    /// When it was meant to be done.
+    pub intended_at: Timestamp,
+    /// Attempts that have begun.
+    pub attempts: u32,
+    /// The latest of them, unless the step was meant anew since.
+    pub attempt: Option<Attempt>,
+    /// What was decided last about files that are not as expected.
+    pub drift: Option<DriftNote>,
+    /// What came of it, once it is finished.
+    pub result: Option<StepResult>,
+}
+
+/// An attempt at a step.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Attempt {
+    /// The session in which it is done.
+    pub session_id: SessionId,
+    /// The latest run of it.
+    pub run_id: RunId,
+    /// When it began.
+    pub began_at: Timestamp,
+    /// Its agent was asked for an outcome that it had not named.
+    pub reminded: bool,
+    /// It came to nothing.
+    pub cut: Option<Cut>,
+}
+
+/// The cut of an attempt.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Cut {
+    /// When it was recorded.
+    pub at: Timestamp,
+    /// Why.
+    pub reason: StepCut,
+    /// A moment at which its agent was proven dead.
+    pub died_at: Option<Timestamp>,
+    /// The tree that it left.
+    pub tree: Option<BlobId>,
+}
+
+/// A decision about files that are not as expected.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct DriftNote {
+    /// The tree that was found: the decision is about no other.
+    pub found: BlobId,
+    /// What was decided.
+    pub decision: OnDrift,
+}
+
+/// What came of a step.
+#[derive(Debug, Clone, PartialEq)]
+pub struct StepResult {
+    /// When it was recorded.
+    pub at: Timestamp,
+    /// The outcome.
+    pub outcome: String,
+    /// What its agent said with that.
+    pub payload: Option<Payload>,
+    /// The tree that it left.
+    pub to: BlobId,
+    /// The files that are not what they were.
+    pub files_touched: Option<Box<FilesTouched>>,
+    /// What was used for it.
+    pub usage: Option<Usage>,
+    /// The result was there before.
+    pub cached: bool,
+    /// What its agent said, counted.
+    pub counts: StepCounts,
+}
+
+/// What an agent said with an outcome.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Payload {
+    /// It is in the ledger.
+    Inline(Raw<'static>),
+    /// It is a blob.
+    Blob(BlobRef),
+}
+
+impl StepState {
+    /// Returns the attempt that goes on, if one does.
+    pub fn open_attempt(&self) -> Option<&Attempt> {
+        self.attempt.as_ref().filter(|attempt| attempt.cut.is_none() && self.result.is_none())
+    }
+
+    /// Returns how the latest attempt was cut, if it was and nothing has happened since.
+    pub fn cut(&self) -> Option<Cut> {
+        self.attempt.as_ref().and_then(|attempt| attempt.cut).filter(|_| self.result.is_none())
+    }
+
+    /// Tells whether it is finished and has failed.
+    pub fn has_failed(&self) -> bool {
+        self.result.as_ref().is_some_and(|result| result.outcome == outcome::FAILED)
+    }
+}
+
+impl PipelineState {
+    /// Returns the state of a run whose ledger has no record yet.
+    pub fn empty(id: PipelineId) -> PipelineState {
+        PipelineState {
+            id,
+            position: Position::default(),
+            started: None,
+            status: RunStatus::Running,
+            ended: None,
+            steps: VectorSync::new_sync(),
+            round_limit: 0,
+            is_reopened: false,
+            counts: Counts::default(),
+        }
+    }
+
+    /// Returns how far into the ledger the state has come.
+    pub fn position(&self) -> Position {
+        self.position
+    }
+
+    /// Moves the state to a position without looking at the record there.
+    pub fn set_position(&mut self, position: Position) {
+        self.position = position;
+    }
+
+    /// Returns its steps, in the order in which they were meant to be done.
+    pub fn steps(&self) -> impl DoubleEndedIterator<Item = &Arc<StepState>> {
+        self.steps.iter()
+    }
+
+    /// Returns the step that was meant to be done last.
+    pub fn last_step(&self) -> Option<&Arc<StepState>> {
+        self.steps.last()
+    }
+
+    /// Returns the step that is not finished, if there is one.
+    pub fn current_step(&self) -> Option<&Arc<StepState>> {
+        self.last_step().filter(|step| step.result.is_none())
+    }
+
+    /// Returns what came last of a stage.
+    pub fn latest_result(&self, stage: &str) -> Option<(&StepState, &StepResult)> {
+        let of_stage = self.steps().rev().filter(|step| step.id.stage == stage);
+        of_stage.filter_map(|step| Some((&**step, step.result.as_ref()?))).next()
+    }
+
+    /// Returns the round that it is in.
+    pub fn round(&self) -> u32 {
+        self.last_step().map_or(1, |step| step.id.round)
+    }
+
+    /// Returns the tree that its directory is expected to have while nobody works in it.
+    pub fn expected_tree(&self) -> Option<BlobId> {
+        match self.last_step() {
+            Some(step) => Some(step.result.as_ref().map_or(step.from, |result| result.to)),
+            None => self.started.as_ref().map(|started| started.tree),
+        }
+    }
+
+    /// Returns a stage that it goes through, and its place among them.
+    pub fn stage(&self, name: &str) -> Option<(usize, &StageConfig)> {
+        self.started.as_ref()?.stages.stage(name)
+    }
+}
+
+impl PartialEq for PipelineState {
+    /// What it says of the run; how it is held in memory does not count.
+    fn eq(&self, other: &PipelineState) -> bool {
+        (self.id, self.position, self.status, self.round_limit, self.is_reopened, self.counts)
+            == (other.id, other.position, other.status, other.round_limit, other.is_reopened, other.counts)
+            && (&self.started, &self.ended) == (&other.started, &other.ended)
+            && self.steps.iter().eq(other.steps.iter())
+    }
+}

@@ -1,0 +1,322 @@
+//! Every row of the decision table.
+
+use std::time::Duration;
+
+use super::script::{Ledger, id, tree};
+use crate::event::{OnDrift, StepCut};
+use crate::pipeline::FailReason;
+use crate::pipeline::evidence::{
+    AgentFound, CacheFound, Continuation, Evidence, RunFound, TreeFound, Verdict,
+};
+use crate::pipeline::next_step::{Decision, Finish, NextStep, Rest, Waits, next_step};
+use crate::recovery::AgentPresence;
+
+const INTENDED: &str = "start; intend implement-1;";
+const BEGAN: &str = "start; intend implement-1; began;";
+const CUT: &str = "start; intend implement-1; began; interrupt agent_gone;";
+const CHECK_CUT: &str = "start-continue; intend implement-1; began; finish completed; intend review-1; began; finish approved; \
+     intend verify-1; began; interrupt agent_gone;";
+
+/// Nobody works, the files are what the first step begins with, and nothing is in the way.
+pub(super) fn calm() -> Evidence {
+    Evidence {
+        is_held_elsewhere: false,
+        agent: AgentFound::Gone,
+        run: RunFound::Open,
+        is_overdue: false,
+        tree: captured(1, 0, 0),
+        restoring: None,
+        has_manifest: true,
+        cache: CacheFound::Miss,
+        continuation: Continuation::None,
+        is_directory_free: true,
+        has_environment: true,
+        retry_in: Duration::ZERO,
+        word: None,
+    }
+}
+
+fn captured(n: u8, after_cut: u64, unknown_author: u64) -> TreeFound {
+    TreeFound::Captured { tree: tree(n), after_cut, unknown_author }
+}
+
+fn check(script: &str, about: &Evidence, expected: NextStep) {
+    assert_eq!(next_step(&Ledger::of(script).state, about), expected, "{script} {about:?}");
+}
+
+fn rests(script: &str, about: &Evidence, why: Rest) {
+    check(script, about, NextStep::Rest(why));
+}
+
+#[test]
+fn a_run_that_has_ended_or_is_held_elsewhere_rests_whatever_is_found() {
+    let failed = "start; intend implement-1; began; finish failed; fail";
+    let document = "intend document-1; began; finish completed";
+    let done = format!(
+        "start; intend implement-1; began; finish completed; intend review-1; began; finish trivial; {document}; complete"
+    );
+    for agent in [AgentFound::Followed, AgentFound::Lives, AgentFound::Unread, AgentFound::Gone] {
+        let about = Evidence { agent, word: Some(OnDrift::Restore), ..calm() };
+        rests("", &about, Rest::NotStarted);
+        rests(&done, &about, Rest::Completed);
+        rests(failed, &about, Rest::Failed);
+        rests(&format!("{BEGAN} abort"), &about, Rest::Aborted);
+        for script in ["", &done, failed, BEGAN, CUT, INTENDED] {
+            rests(script, &Evidence { is_held_elsewhere: true, ..about }, Rest::HeldElsewhere);
+        }
+    }
+}
+
+/// That nothing is pending is no end: only the outcomes of all stages are one.
+#[test]
+fn what_follows_a_step_and_is_not_recorded_is_recorded() {
+    check("start", &calm(), NextStep::Intend(id("implement-1")));
+    let implemented = "start; intend implement-1; began; finish completed";
+    check(implemented, &calm(), NextStep::Intend(id("review-1")));
+    let reviewed = format!("{implemented}; intend review-1; began;");
+    check(&format!("{reviewed} finish approved"), &calm(), NextStep::Intend(id("verify-1")));
+    check(&format!("{reviewed} finish changes_requested"), &calm(), NextStep::Intend(id("implement-2")));
+    let failed = FailReason::StepFailed(id("review-1"));
+    check(&format!("{reviewed} finish failed"), &calm(), NextStep::Fail(failed));
+    let last = format!("{reviewed} finish trivial; intend document-1; began; finish completed");
+    check(&last, &calm(), NextStep::Complete);
+    check(
+        "start; intend implement-1; began; finish failed; fail; reopen",
+        &calm(),
+        NextStep::Intend(id("implement-2")),
+    );
+}
+
+/// I4, I9: what lives is taken over, what is silent is waited for, what has ended is read first.
+#[test]
+fn an_agent_is_taken_over_or_read_before_anything_else() {
+    for run in
+        [RunFound::Open, RunFound::WaitsForPerson, RunFound::Completed(Verdict::Clear), RunFound::Interrupted]
+    {
+        for (agent, expected) in [
+            (AgentFound::Lives, NextStep::Adopt),
+            (AgentFound::Unread, NextStep::Harvest),
+            (AgentFound::Silent, NextStep::Await(Waits::Silence)),
+        ] {
+            check(BEGAN, &Evidence { agent, run, is_overdue: true, ..calm() }, expected);
+        }
+    }
+    let followed = Evidence { agent: AgentFound::Followed, ..calm() };
+    check(BEGAN, &followed, NextStep::Await(Waits::Agent));
+    check(BEGAN, &Evidence { is_overdue: true, ..followed }, NextStep::EndAgent);
+    let asks = Evidence { run: RunFound::WaitsForPerson, is_overdue: true, ..followed };
+    check(BEGAN, &asks, NextStep::Await(Waits::Person));
+    // It is gone, and its session has not recorded that.
+    check(BEGAN, &calm(), NextStep::Harvest);
+    check(BEGAN, &Evidence { run: RunFound::WaitsForPerson, ..calm() }, NextStep::Harvest);
+    for (presence, agent) in [
+        (AgentPresence::Lives, AgentFound::Lives),
+        (AgentPresence::Silent, AgentFound::Silent),
+        (AgentPresence::Dead, AgentFound::Unread),
+        (AgentPresence::Vanished { rebooted: true }, AgentFound::Unread),
+        (AgentPresence::Nobody, AgentFound::Gone),
+    ] {
+        assert_eq!(AgentFound::from(presence), agent);
+    }
+}
+
+#[test]
+fn a_run_that_ended_is_finished_when_its_agent_is_gone_and_its_files_are_captured() {
+    let finish = |run: RunFound, expected: Finish| {
+        let followed = Evidence { agent: AgentFound::Followed, run, ..calm() };
+        check(BEGAN, &followed, NextStep::EndAgent);
+        let gone = Evidence { agent: AgentFound::Gone, tree: TreeFound::NotCaptured, ..followed };
+        check(BEGAN, &gone, NextStep::Capture);
+        rests(BEGAN, &Evidence { tree: TreeFound::Unreadable, ..gone }, Rest::NoDirectory);
+        // Whatever the files are by now: they are what the step left.
+        check(BEGAN, &Evidence { tree: captured(77, 3, 3), ..gone }, NextStep::Finish(expected));
+    };
+    finish(RunFound::Completed(Verdict::Clear), Finish::AsSaid);
+    finish(RunFound::Failed, Finish::AsSaid);
+    finish(RunFound::EndedByRule, Finish::EndedByRule);
+    finish(RunFound::Completed(Verdict::Lost), Finish::Unclear);
+}
+
+#[test]
+fn an_agent_that_names_no_outcome_is_reminded_once() {
+    let unclear = Evidence { run: RunFound::Completed(Verdict::Unclear), tree: captured(5, 0, 0), ..calm() };
+    for agent in [AgentFound::Followed, AgentFound::Gone] {
+        check(BEGAN, &Evidence { agent, ..unclear }, NextStep::Remind);
+    }
+    rests(BEGAN, &Evidence { has_environment: false, ..unclear }, Rest::NoEnvironment);
+    let reminded = format!("{BEGAN} remind");
+    check(&reminded, &Evidence { agent: AgentFound::Followed, ..unclear }, NextStep::EndAgent);
+    check(&reminded, &unclear, NextStep::Finish(Finish::Unclear));
+    let clear = Evidence { run: RunFound::Completed(Verdict::Clear), ..unclear };
+    check(&reminded, &clear, NextStep::Finish(Finish::AsSaid));
+    // The next attempt may be reminded again.
+    check(&format!("{reminded}; interrupt agent_gone; began"), &unclear, NextStep::Remind);
+}
+
+#[test]
+fn a_run_that_was_cut_is_recorded_with_what_it_left() {
+    for (run, cut) in [
+        (RunFound::Interrupted, StepCut::AgentGone),
+        (RunFound::Cancelled, StepCut::Cancelled),
+        (RunFound::TryLater, StepCut::TryLater),
+        (RunFound::NotLaunched, StepCut::NotLaunched),
+    ] {
+        let cut_now = Evidence { run, tree: TreeFound::NotCaptured, ..calm() };
+        check(BEGAN, &cut_now, NextStep::Capture);
+        check(BEGAN, &Evidence { tree: captured(9, 0, 4), ..cut_now }, NextStep::Interrupt(cut));
+        check(BEGAN, &Evidence { tree: TreeFound::Unreadable, ..cut_now }, NextStep::Interrupt(cut));
+        check(BEGAN, &Evidence { agent: AgentFound::Followed, ..cut_now }, NextStep::EndAgent);
+    }
+}
+
+#[test]
+fn a_step_begins_when_its_directory_is_free_and_as_expected() {
+    check(INTENDED, &calm(), NextStep::Begin);
+    check(INTENDED, &Evidence { tree: TreeFound::NotCaptured, ..calm() }, NextStep::Capture);
+    rests(INTENDED, &Evidence { tree: TreeFound::Unreadable, ..calm() }, Rest::NoDirectory);
+    rests(INTENDED, &Evidence { has_environment: false, ..calm() }, Rest::NoEnvironment);
+    let busy = Evidence { is_directory_free: false, tree: TreeFound::NotCaptured, ..calm() };
+    check(INTENDED, &busy, NextStep::Await(Waits::Directory));
+    let later = Evidence { retry_in: Duration::from_secs(5), ..calm() };
+    check(INTENDED, &later, NextStep::Await(Waits::Time(Duration::from_secs(5))));
+    // Nothing is restored for an attempt that needs no restore, and nothing is missing then.
+    check(INTENDED, &Evidence { has_manifest: false, ..calm() }, NextStep::Begin);
+}
+
+#[test]
+fn files_that_are_not_as_expected_stop_a_run_until_somebody_decides() {
+    let drifted = Evidence { tree: captured(9, 0, 0), ..calm() };
+    let decide = |what, intend_anew| NextStep::Decide(Decision { what, intend_anew });
+    check(INTENDED, &drifted, decide(OnDrift::Stop, false));
+    let stopped = format!("{INTENDED} drift stop found=9;");
+    rests(&stopped, &drifted, Rest::Drift);
+    // Other files than those that the decision was about.
+    check(&stopped, &Evidence { tree: captured(8, 0, 0), ..calm() }, decide(OnDrift::Stop, false));
+    // Somebody put them back.
+    check(&stopped, &calm(), NextStep::Begin);
+    let said = |word| Evidence { word: Some(word), ..drifted };
+    for script in [INTENDED, &stopped] {
+        check(script, &said(OnDrift::Restore), decide(OnDrift::Restore, false));
+        check(script, &said(OnDrift::Accept), decide(OnDrift::Accept, true));
+        let lost = Evidence { has_manifest: false, ..said(OnDrift::Restore) };
+        rests(script, &lost, Rest::ManifestMissing);
+    }
+    let restored = format!("{INTENDED} drift restore found=9;");
+    check(&restored, &drifted, NextStep::RestoreAndRetry(tree(1)));
+    rests(&restored, &Evidence { has_environment: false, ..drifted }, Rest::NoEnvironment);
+    // We died on the way: what lies between two trees is nobody's change.
+    let half = Evidence { tree: captured(55, 0, 0), restoring: Some(tree(1)), ..calm() };
+    check(&restored, &half, NextStep::RestoreAndRetry(tree(1)));
+    let other = Evidence { restoring: Some(tree(99)), ..half };
+    check(&restored, &other, decide(OnDrift::Stop, false));
+    check(&format!("{INTENDED} drift accept found=9; intend implement-1 from=9"), &drifted, NextStep::Begin);
+}
+
+#[test]
+fn a_step_that_was_cut_is_restored_and_begun_again() {
+    for script in [CUT, CUT.replace("start;", "start-restore;").as_str()] {
+        check(script, &Evidence { tree: captured(9, 0, 0), ..calm() }, NextStep::RestoreAndRetry(tree(1)));
+        check(script, &calm(), NextStep::RestoreAndRetry(tree(1)));
+        rests(script, &Evidence { has_manifest: false, ..calm() }, Rest::ManifestMissing);
+        let half = Evidence { tree: captured(55, 9, 9), restoring: Some(tree(1)), ..calm() };
+        check(script, &half, NextStep::RestoreAndRetry(tree(1)));
+    }
+    // Told at its start to restore, it does so though its agent could go on.
+    let native = Evidence { tree: captured(9, 0, 0), continuation: Continuation::Native, ..calm() };
+    check(&CUT.replace("start;", "start-restore;"), &native, NextStep::RestoreAndRetry(tree(1)));
+    check(CUT, &native, NextStep::ContinueWithContext);
+}
+
+/// Files that somebody else may have changed are never taken back unasked.
+#[test]
+fn a_cut_step_whose_files_others_may_have_changed_is_not_restored_by_itself() {
+    for (after_cut, unknown) in [(1, 0), (0, 1), (2, 3)] {
+        let about = Evidence { tree: captured(9, after_cut, unknown), ..calm() };
+        let decide = |what, intend_anew| NextStep::Decide(Decision { what, intend_anew });
+        check(CUT, &about, decide(OnDrift::Stop, false));
+        rests(&format!("{CUT} drift stop found=9"), &about, Rest::Drift);
+        check(CUT, &Evidence { word: Some(OnDrift::Accept), ..about }, decide(OnDrift::Accept, true));
+        check(CUT, &Evidence { word: Some(OnDrift::Restore), ..about }, decide(OnDrift::Restore, false));
+        check(&format!("{CUT} drift restore found=9"), &about, NextStep::RestoreAndRetry(tree(1)));
+        let anew = format!("{CUT} drift accept found=9; intend implement-1 from=9");
+        check(&anew, &about, NextStep::Begin);
+    }
+}
+
+#[test]
+fn a_cut_agent_that_goes_on_is_told_what_is_there_unless_somebody_surely_changed_it() {
+    let native = Evidence { continuation: Continuation::Native, tree: captured(9, 0, 4), ..calm() };
+    check(CUT, &native, NextStep::ContinueWithContext);
+    rests(CUT, &Evidence { has_environment: false, ..native }, Rest::NoEnvironment);
+    let told = Evidence { continuation: Continuation::Told, ..native };
+    check(&CUT.replace("start;", "start-continue;"), &told, NextStep::ContinueWithContext);
+    let restored = Evidence { tree: captured(9, 0, 0), ..told };
+    check(CUT, &restored, NextStep::RestoreAndRetry(tree(1)));
+    // A command can only be run again.
+    let command = Evidence { tree: captured(9, 0, 0), continuation: Continuation::None, ..calm() };
+    check(CHECK_CUT, &command, NextStep::RestoreAndRetry(tree(2)));
+    let changed = Evidence { tree: captured(9, 1, 0), ..native };
+    let decide = |what| NextStep::Decide(Decision { what, intend_anew: false });
+    check(CUT, &changed, decide(OnDrift::Stop));
+    rests(&format!("{CUT} drift stop found=9"), &changed, Rest::Drift);
+    check(CUT, &Evidence { word: Some(OnDrift::Accept), ..changed }, decide(OnDrift::Accept));
+    check(&format!("{CUT} drift accept found=9"), &changed, NextStep::ContinueWithContext);
+    check(CUT, &Evidence { word: Some(OnDrift::Restore), ..changed }, decide(OnDrift::Restore));
+    check(&format!("{CUT} drift restore found=9"), &changed, NextStep::RestoreAndRetry(tree(1)));
+}
+
+/// I13: what a person cancelled goes on only when a person says so; and nothing is tried for ever.
+#[test]
+fn a_cut_step_is_held_for_a_person_where_that_is_due() {
+    let native = Evidence { continuation: Continuation::Native, ..calm() };
+    let said = Evidence { word: Some(OnDrift::Stop), ..native };
+    let ask = CUT.replace("start;", "start-ask;");
+    let cancelled = CUT.replace("agent_gone", "cancelled");
+    let often = format!("{CUT} began; interrupt agent_gone; began; interrupt try_later");
+    for (script, why) in [(&ask, Rest::Asks), (&cancelled, Rest::Cancelled), (&often, Rest::TooManyAttempts)]
+    {
+        for about in [native, calm(), Evidence { tree: TreeFound::NotCaptured, ..calm() }] {
+            rests(script, &about, why);
+        }
+        check(script, &said, NextStep::ContinueWithContext);
+        let command = Evidence { continuation: Continuation::None, ..said };
+        check(script, &command, NextStep::RestoreAndRetry(tree(1)));
+    }
+    check(&format!("{CUT} began; interrupt try_later"), &native, NextStep::ContinueWithContext);
+    // What a cancel cut once does not hold what comes after it.
+    check(&format!("{cancelled} began; interrupt agent_gone"), &native, NextStep::ContinueWithContext);
+}
+
+/// The old process tree is proven gone before any file is touched, whatever the ledger says.
+#[test]
+fn a_living_agent_of_a_cut_step_is_ended_first() {
+    for script in [INTENDED, CUT] {
+        for (agent, expected) in [
+            (AgentFound::Followed, NextStep::EndAgent),
+            (AgentFound::Lives, NextStep::EndAgent),
+            (AgentFound::Silent, NextStep::Await(Waits::Silence)),
+            (AgentFound::Unread, NextStep::Harvest),
+        ] {
+            check(script, &Evidence { agent, cache: CacheFound::Hit(tree(5)), ..calm() }, expected);
+        }
+    }
+}
+
+#[test]
+fn a_result_that_was_there_before_is_used_where_no_foreign_change_is_lost() {
+    let hit = Evidence { cache: CacheFound::Hit(tree(5)), ..calm() };
+    for script in [INTENDED, CUT] {
+        check(script, &hit, NextStep::UseCached(tree(5)));
+        // Restored already, or on the way, when we died.
+        check(script, &Evidence { tree: captured(5, 9, 9), ..hit }, NextStep::UseCached(tree(5)));
+        let half = Evidence { tree: captured(55, 9, 9), restoring: Some(tree(5)), ..hit };
+        check(script, &half, NextStep::UseCached(tree(5)));
+        let stop = NextStep::Decide(Decision { what: OnDrift::Stop, intend_anew: false });
+        check(script, &Evidence { tree: captured(9, 1, 0), ..hit }, stop);
+        let made = Evidence { cache: CacheFound::BeingMade, ..calm() };
+        check(script, &made, NextStep::Await(Waits::SameKey));
+    }
+    check(CUT, &Evidence { tree: captured(9, 0, 0), ..hit }, NextStep::UseCached(tree(5)));
+    // Nobody works for it, so nothing that an agent needs is missed.
+    check(INTENDED, &Evidence { has_environment: false, ..hit }, NextStep::UseCached(tree(5)));
+}

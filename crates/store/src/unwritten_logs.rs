@@ -1,0 +1,150 @@
+//! Unwritten logs: their latest records are in the write-ahead log and answered, and on their way into the logs' own files. Whoever
+//! appends does not wait for that, and whoever reads such a log does: nobody finds less in it than was answered.
+
+use std::ffi::OsStr;
+use std::path::Path;
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+
+use rekindle_domain::id::StreamId;
+
+use crate::layout::{Layout, SessionFile, session_file};
+
+/// The logs that are being written, and who waits for them.
+#[derive(Default)]
+pub(crate) struct UnwrittenLogs {
+    state: Mutex<State>,
+    written: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    streams: Vec<StreamId>,
+    readers: usize,
+}
+
+impl UnwrittenLogs {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        // Changed in single steps: a panic elsewhere leaves it whole.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Begins a group: its logs lack what is about to be answered.
+    pub(crate) fn begin(&self, streams: impl Iterator<Item = StreamId>) {
+        self.lock().streams.extend(streams);
+    }
+
+    /// Ends it: the logs have everything, or count as lagging.
+    pub(crate) fn finish(&self) {
+        let mut state = self.lock();
+        state.streams.clear();
+        let waited_for = state.readers > 0;
+        drop(state);
+        if waited_for {
+            self.written.notify_all();
+        }
+    }
+
+    /// Waits until a file has what was answered before, if it is one of these logs.
+    pub(crate) fn wait_for_log(&self, layout: &Layout, path: &Path) {
+        if self.is_idle() {
+            return;
+        }
+        // Most are logs of sessions, which are told by their names; to make a path of each would cost more than the rest.
+        let name = path.file_name().and_then(OsStr::to_str);
+        let log = match name.map(session_file) {
+            Some(SessionFile::Log(session)) => Some(session),
+            _ => None,
+        };
+        self.wait_while(|stream| match stream.session() {
+            Some(session) => log == Some(session),
+            None => layout.stream_log(stream).as_os_str() == path.as_os_str(),
+        });
+    }
+
+    /// Waits until a directory has every log of which something was answered before.
+    pub(crate) fn wait_for_logs_in(&self, layout: &Layout, dir: &Path) {
+        if self.is_idle() {
+            return;
+        }
+        let of_sessions = layout.sessions() == dir;
+        self.wait_while(|stream| match stream.session() {
+            Some(_) => of_sessions,
+            None => layout.stream_log(stream).parent() == Some(dir),
+        });
+    }
+
+    fn is_idle(&self) -> bool {
+        self.lock().streams.is_empty()
+    }
+
+    fn wait_while(&self, concerns: impl Fn(StreamId) -> bool) {
+        let mut state = self.lock();
+        if state.streams.iter().all(|stream| !concerns(*stream)) {
+            return;
+        }
+        state.readers += 1;
+        while state.streams.iter().any(|stream| concerns(*stream)) {
+            state = self.written.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+        state.readers -= 1;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::sync::mpsc::channel;
+    use std::time::Duration;
+
+    use rekindle_domain::id::SessionId;
+
+    use super::*;
+
+    #[test]
+    fn a_reader_waits_for_its_own_log_alone() {
+        let (layout, unwritten) = (Layout::new("/home"), Arc::new(UnwrittenLogs::default()));
+        let [one, other] = [1, 2].map(|n| SessionId::mint(n, 0));
+        unwritten.begin([one.into()].into_iter());
+        unwritten.wait_for_log(&layout, &layout.log(other));
+        unwritten.wait_for_log(&layout, &layout.stream_log(StreamId::tasks()));
+        unwritten.wait_for_logs_in(&layout, layout.home());
+
+        let (read, done) = channel();
+        let reader = {
+            let (layout, unwritten) = (layout.clone(), unwritten.clone());
+            std::thread::spawn(move || {
+                unwritten.wait_for_log(&layout, &layout.log(one));
+                unwritten.wait_for_logs_in(&layout, &layout.sessions());
+                let _ = read.send(());
+            })
+        };
+        while unwritten.lock().readers == 0 {
+            std::thread::yield_now();
+        }
+        assert!(done.recv_timeout(Duration::from_millis(20)).is_err(), "it is not written");
+        unwritten.finish();
+        assert_eq!(done.recv_timeout(Duration::from_secs(30)), Ok(()));
+        reader.join().expect("it ends");
+        unwritten.wait_for_log(&layout, &layout.log(one));
+    }
+
+    #[test]
+    fn the_log_of_another_kind_of_stream_is_waited_for_too() {
+        let (layout, unwritten) = (Layout::new("/home"), Arc::new(UnwrittenLogs::default()));
+        let tasks = StreamId::tasks();
+        unwritten.begin([tasks].into_iter());
+        unwritten.wait_for_logs_in(&layout, &layout.sessions());
+        let readers = [layout.stream_log(tasks), layout.tasks()].map(|path| {
+            let (layout, unwritten) = (layout.clone(), unwritten.clone());
+            std::thread::spawn(move || match path.extension() {
+                Some(_) => unwritten.wait_for_log(&layout, &path),
+                None => unwritten.wait_for_logs_in(&layout, &path),
+            })
+        });
+        while unwritten.lock().readers < readers.len() {
+            std::thread::yield_now();
+        }
+        unwritten.finish();
+        readers.into_iter().for_each(|reader| reader.join().expect("it ends"));
+    }
+}

@@ -1,0 +1,182 @@
+//! Logs that are written behind the answers: nobody who appends waits for them, everybody who reads does, and nothing is lost
+//! if the daemon dies in between or a log cannot be written.
+
+use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::sync::{Arc, mpsc};
+use std::time::{Duration, Instant};
+
+use rekindle_domain::id::{BootId, SessionId};
+use rekindle_domain::line::Line;
+use rekindle_store::commit::{Append, Commits};
+use rekindle_store::log::Cursor;
+use rekindle_store::{Opener, Store};
+use rekindle_testkit::clock::SimClock;
+use rekindle_testkit::gated::{DEADLINE, GatedDisk};
+use rekindle_testkit::sim::{Fault, FaultKind, OpKind};
+
+use crate::common::{Home, created, marked, markers, open};
+
+/// As long as something has to stay as it is before a test believes it.
+const A_WHILE: Duration = Duration::from_millis(50);
+
+/// Sessions in one group: enough for a helper thread.
+const MANY: u64 = 12;
+
+/// A home with some sessions, on a disk with a gate.
+struct Gated {
+    disk: GatedDisk,
+    store: Store,
+    sessions: Vec<SessionId>,
+}
+
+impl Gated {
+    fn new() -> Gated {
+        let (disk, opener) = (GatedDisk::new(3), Opener { pid: 1, boot_id: BootId::mint(1, 1) });
+        let clock = Arc::new(SimClock::default());
+        let store = Store::open(Arc::new(disk.clone()), "/home", opener, clock).expect("a home");
+        let sessions: Vec<_> = (1..=MANY).map(|n| SessionId::mint(n, n.into())).collect();
+        for session in &sessions {
+            store.create(*session).expect("new");
+            store.append(Append::durable(*session, vec![created()])).expect("recorded");
+        }
+        // Whoever closes the gate now finds nothing on its way to a log.
+        sessions.iter().for_each(|session| assert_eq!(read(&store, *session), 1));
+        Gated { disk, store, sessions }
+    }
+
+    /// Appends a record to every session, all in one group.
+    fn append_to_all(&self, marker: u64) {
+        let append = |session: &SessionId| Append::durable(*session, vec![marked(marker, 10, None)]);
+        let answers = self.store.committer().append_all(self.sessions.iter().map(append).collect());
+        assert!(answers.iter().all(Result::is_ok), "{answers:?}");
+    }
+
+    fn log(session: SessionId) -> String {
+        format!("{session}.messages")
+    }
+}
+
+/// Returns how many records a reader gets.
+fn read(store: &Store, session: SessionId) -> usize {
+    let reader = store.reader(session).expect("it can be read");
+    let (mut lines, mut count) = (reader.forward(Cursor::START), 0);
+    while let Some(line) = lines.next().expect("it can be read") {
+        assert!(line.whole && Line::parse(line.bytes).is_ok());
+        count += 1;
+    }
+    count
+}
+
+// I1
+#[test]
+fn an_append_is_answered_while_its_log_hangs_and_readers_of_that_log_wait() {
+    let home = Gated::new();
+    let [stuck, other] = [home.sessions[0], home.sessions[1]];
+    std::thread::scope(|scope| {
+        let closed = home.disk.gate.close(OpKind::Write, &Gated::log(stuck));
+        home.store.append(Append::durable(stuck, vec![marked(1, 10, None)])).expect("it does not wait");
+        home.disk.gate.await_waiting(1);
+        assert_eq!(read(&home.store, other), 1, "another log is read at once");
+        let (tell, told) = channel();
+        let store = &home.store;
+        scope.spawn(move || tell.send(read(store, stuck)));
+        assert_eq!(told.recv_timeout(A_WHILE), Err(RecvTimeoutError::Timeout), "it would miss a record");
+        drop(closed);
+        assert_eq!(told.recv_timeout(DEADLINE), Ok(2));
+    });
+}
+
+// I1, I3
+#[test]
+fn a_group_is_not_answered_before_the_logs_of_the_group_before_have_it() {
+    let home = Gated::new();
+    let [stuck, other] = [home.sessions[0], home.sessions[1]];
+    std::thread::scope(|scope| {
+        let closed = home.disk.gate.close(OpKind::Write, &Gated::log(stuck));
+        home.append_to_all(1);
+        home.disk.gate.await_waiting(1);
+        let (tell, told) = mpsc::channel();
+        let store = &home.store;
+        scope.spawn(move || {
+            tell.send(store.append(Append::durable(other, vec![marked(2, 10, None)])).is_ok())
+        });
+        assert_eq!(told.recv_timeout(A_WHILE), Err(RecvTimeoutError::Timeout));
+        drop(closed);
+        assert_eq!(told.recv_timeout(DEADLINE), Ok(true));
+    });
+    assert_eq!((read(&home.store, stuck), read(&home.store, other)), (2, 3));
+}
+
+// I1, I2
+#[test]
+fn whoever_dies_before_the_logs_are_written_has_lost_nothing() {
+    let home = Gated::new();
+    let died = {
+        let _closed = home.disk.gate.close(OpKind::Write, ".messages.jsonl");
+        home.append_to_all(1);
+        home.disk.gate.await_waiting(1);
+        home.disk.disk.fork()
+    };
+    assert!(home.sessions.iter().all(|session| markers(&died, *session).is_empty()), "no log has it");
+    let store = open(&died, &Arc::new(SimClock::default())).expect("it opens");
+    for session in &home.sessions {
+        assert_eq!(markers(&died, *session), [1], "the write-ahead log had it");
+        assert_eq!(store.open_session(*session).expect("it opens").state.last_seq, 2);
+    }
+}
+
+// I1, I12
+#[test]
+fn a_log_that_cannot_be_written_beside_the_next_group_is_served_whole_and_catches_up() {
+    let home = Gated::new();
+    let (bad, good) = (home.sessions[3], home.sessions[4]);
+    let fault = Fault::sticky(FaultKind::Eio, 0).on(&[OpKind::Write, OpKind::SetLen]).at(&Gated::log(bad));
+    home.disk.disk.set_faults(fault);
+    home.append_to_all(1);
+    // Nobody asks the committer for anything meanwhile.
+    assert_eq!((read(&home.store, bad), read(&home.store, good)), (2, 2));
+    home.append_to_all(2);
+    home.append_to_all(3);
+    assert_eq!((read(&home.store, bad), read(&home.store, good)), (4, 4));
+    assert!(home.store.lagging(bad).is_some() && home.store.lagging(good).is_none());
+    assert!(markers(&home.disk.disk, bad).is_empty());
+    home.disk.disk.clear_faults();
+    let late = Instant::now() + DEADLINE;
+    while home.store.lagging(bad).is_some() {
+        assert!(Instant::now() < late, "it does not catch up");
+        std::thread::yield_now();
+    }
+    assert_eq!(markers(&home.disk.disk, bad), [1, 2, 3]);
+    assert_eq!(read(&home.store, bad), 4);
+}
+
+// I1, I3
+#[test]
+fn a_closed_log_that_one_group_writes_to_twice_has_everything_once() {
+    let faults = [
+        None,
+        Some(Fault::once(FaultKind::Eio, 0).on(&[OpKind::Open])),
+        // The second write of the group to the first of them.
+        Some(Fault::once(FaultKind::Eio, 3).on(&[OpKind::Write])),
+    ];
+    for fault in faults {
+        let home = Home::with_sessions(3, 1);
+        home.store.committer().checkpoint().expect("the logs are closed");
+        if let Some(fault) = fault.clone() {
+            home.disk.set_faults(fault.at(".messages.jsonl"));
+        }
+        let append = |marker: u64| {
+            let session = home.sessions[marker as usize % 3];
+            Append::durable(session, vec![marked(marker, 10, None)])
+        };
+        let answers = home.store.committer().append_all((3..12).map(append).collect());
+        assert!(answers.iter().all(Result::is_ok));
+        home.disk.clear_faults();
+        home.store.committer().tick();
+        for (at, session) in home.sessions.iter().enumerate() {
+            let at = at as u64;
+            assert_eq!(markers(&home.disk, *session), [0, at + 3, at + 6, at + 9], "{fault:?}");
+            assert_eq!(home.store.lagging(*session), None);
+        }
+    }
+}
