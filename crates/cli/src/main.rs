@@ -22,7 +22,6 @@ mod passphrase;
 mod payloads;
 mod persistence_config;
 mod possible_values;
-mod project_config;
 mod prompt_arg;
 mod record_text;
 mod server_arg;

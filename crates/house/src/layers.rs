@@ -22,6 +22,8 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("wire", &["domain"]),
     // Beside the store: a notice is delivered by what it says, and who keeps it is another matter.
     ("notify", &["domain", "terminal"]),
+    // Beside the store too: a file is read and checked, and nothing of it is kept.
+    ("project", &["agent", "domain", "terminal"]),
     ("service", &["agent", "domain", "holder", "notify", "store", "taskdb", "wire", "workspace"]),
     ("server", &["agent", "domain", "service", "wire"]),
     // The other side of the server: it finds, starts and asks a daemon, and must not know how one works.
@@ -56,6 +58,7 @@ const LAYERS: &[(&str, &[&str])] = &[
             "domain",
             "holder",
             "notify",
+            "project",
             "server",
             "service",
             "store",

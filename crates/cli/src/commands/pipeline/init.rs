@@ -6,11 +6,11 @@ use std::path::Path;
 
 use rekindle_agent::find::{How, find_all};
 use rekindle_client::failure::{Exit, Failure};
+use rekindle_project::FILE;
+use rekindle_project::starting_file::{self, Roles};
 use serde_json::json;
 
 use super::Context;
-use super::starting_file::{self, Roles};
-use crate::project_config::FILE;
 
 /// Write a rekindle.toml to begin with into this directory
 ///

@@ -1,7 +1,6 @@
 //! `rekindle pipeline`: what agents do in a directory, written down in its `rekindle.toml`.
 
 mod init;
-mod starting_file;
 mod validate;
 
 use rekindle_client::failure::{Exit, Failure};

@@ -5,12 +5,13 @@ use std::path::PathBuf;
 use rekindle_client::failure::{Exit, Failure};
 use rekindle_domain::event::{PipelineConfig, StageConfig};
 use rekindle_domain::pipeline::builtin::resolved;
+use rekindle_project::ReadError;
+use rekindle_service::error::chain;
 use rekindle_terminal::output::{BOLD, shell_word, styled};
 use rekindle_terminal::sanitise;
 use serde_json::{Value, json};
 
 use super::Context;
-use crate::project_config;
 
 /// Check a rekindle.toml, and say what its pipelines are
 ///
@@ -23,13 +24,13 @@ use crate::project_config;
   rekindle pipeline validate --json | jq -r '.problems[] | \"\\(.line): \\(.what)\"'")]
 pub(super) struct Args {
     /// The file
-    #[arg(value_name = "FILE", default_value = project_config::FILE)]
+    #[arg(value_name = "FILE", default_value = rekindle_project::FILE)]
     file: PathBuf,
 }
 
 pub(super) fn run(context: &Context, args: &Args) -> Result<Exit, Failure> {
     let file = &args.file;
-    let config = match project_config::read(file)? {
+    let config = match rekindle_project::read(file).map_err(|error| unreadable(&error))? {
         Ok(config) => resolved(config),
         Err(problems) => {
             let told = json!({"file": file, "valid": false, "problems": problems});
@@ -49,6 +50,17 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<Exit, Failure> {
         Ok(())
     })?;
     Ok(Exit::Ok)
+}
+
+/// Returns the failure that a file is which cannot be read.
+fn unreadable(error: &ReadError) -> Failure {
+    match error {
+        ReadError::Missing { .. } => Failure::usage("manifest_missing", chain(error))
+            .hint("`rekindle pipeline init` writes one into this directory"),
+        ReadError::Unreadable { .. } | ReadError::TooLarge { .. } => {
+            Failure::usage("manifest_unreadable", chain(error))
+        }
+    }
 }
 
 fn described(name: &str, pipeline: &PipelineConfig) -> Value {

@@ -1,7 +1,7 @@
 //! Bytes of a string of TOML, as it is written and as it is read: quotes, escapes and lines that go on are no part of what is read.
 
 /// Returns the byte of a string as it is written, quotes included, at which the byte `offset` of what it says begins.
-pub(super) fn offset_in_string(written: &str, offset: usize) -> usize {
+pub(crate) fn offset_in_string(written: &str, offset: usize) -> usize {
     let quotes = if written.starts_with("\"\"\"") || written.starts_with("'''") { 3 } else { 1 };
     let (has_escapes, is_long) = (written.starts_with('"'), quotes == 3);
     let mut at = quotes;

@@ -8,7 +8,7 @@ use toml::de::{DeTable, DeValue};
 
 /// Returns the bytes that a problem with a place is shown at: a value, the name of a table or a list, the head of an item. Of what is
 /// missing, the innermost part around it that is there; the beginning of the text if none is.
-pub(super) fn of(root: &DeTable<'_>, place: &Place) -> Range<usize> {
+pub(crate) fn of(root: &DeTable<'_>, place: &Place) -> Range<usize> {
     let mut found = 0..0;
     let mut inside = Inside::Table(root);
     for segment in &place.0 {

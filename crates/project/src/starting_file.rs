@@ -2,7 +2,7 @@
 
 /// Who works in it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Roles<'a> {
+pub enum Roles<'a> {
     /// Known agents: one that builds, one that reviews.
     Known(&'a str, &'a str),
     /// None is here: the agent for demonstrations, until there is.
@@ -11,7 +11,7 @@ pub(super) enum Roles<'a> {
 
 impl<'a> Roles<'a> {
     /// Gives the roles to agents that are here: a second one sees what the first does not.
-    pub(super) fn of(here: &[&'a str]) -> Roles<'a> {
+    pub fn of(here: &[&'a str]) -> Roles<'a> {
         match here {
             [] => Roles::Demo,
             [one] => Roles::Known(one, one),
@@ -20,7 +20,7 @@ impl<'a> Roles<'a> {
     }
 
     /// Returns the names of the agents.
-    pub(super) fn names(self) -> (&'a str, &'a str) {
+    pub fn names(self) -> (&'a str, &'a str) {
         match self {
             Roles::Known(builder, reviewer) => (builder, reviewer),
             Roles::Demo => ("demo-agent", "demo-agent"),
@@ -28,7 +28,7 @@ impl<'a> Roles<'a> {
     }
 
     /// Says who they are.
-    pub(super) fn text(self) -> String {
+    pub fn text(self) -> String {
         match self {
             Roles::Known(builder, reviewer) => format!("{builder} builds, {reviewer} reviews"),
             Roles::Demo => "no known agent is on PATH, so the demo agent stands in it, which plays a part and does no work; \
@@ -133,12 +133,12 @@ const CHECKS: [(&str, &[&str]); 5] = [
 ];
 
 /// Returns the command that tests what is in a directory, if a file there tells of one.
-pub(super) fn check_for(has_file: impl Fn(&str) -> bool) -> Option<&'static [&'static str]> {
+pub fn check_for(has_file: impl Fn(&str) -> bool) -> Option<&'static [&'static str]> {
     CHECKS.iter().find(|(name, _)| has_file(name)).map(|(_, check)| *check)
 }
 
 /// Returns the text of the file.
-pub(super) fn text(roles: Roles<'_>, check: Option<&[&str]>) -> String {
+pub fn text(roles: Roles<'_>, check: Option<&[&str]>) -> String {
     let verify = match check {
         Some(words) => format!(
             "# A command that checks: exit code 0 leads on, any other where on_fail says. Nothing goes through a shell.\n\
@@ -152,7 +152,7 @@ pub(super) fn text(roles: Roles<'_>, check: Option<&[&str]>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::project_config::check;
+    use crate::check::check;
 
     #[test]
     fn what_people_begin_with_has_no_problem() {
