@@ -6,10 +6,9 @@ use std::io::{self, BufRead, IsTerminal, Write};
 use rekindle_agent::find::{FoundAgent, How, find_all};
 use rekindle_agent::known::by_id;
 use rekindle_client::{Client, Failure};
+use rekindle_daemon::config::Config;
 use rekindle_terminal::output::{BOLD, DIM, styled};
 use serde_json::Value;
-
-use crate::config::Config;
 
 /// Install lines that are shown when no agent is here: those of the agents most people have.
 const SHOWN: usize = 4;

@@ -1,26 +1,21 @@
 //! The `rekindle` command: arguments in, text and exit codes out. It has no rules of its own.
 
 mod agent_choice;
-mod budgets_config;
 mod bundle_progress;
 mod canvas;
 mod checkpoint_text;
 mod commands;
-mod config;
 mod confirm;
 mod context;
-mod daemon;
 mod drift_text;
 mod env_arg;
 mod evidence_text;
-mod gc_config;
 mod hints;
 mod home_arg;
 mod live;
 mod offline_session;
 mod passphrase;
 mod payloads;
-mod persistence_config;
 mod possible_values;
 mod prompt_arg;
 mod record_text;
@@ -30,10 +25,7 @@ mod session_arg;
 mod session_fixture;
 mod session_options;
 mod status_text;
-mod tasks_config;
-mod waits_config;
 mod workspace_failure;
-mod worktree_config;
 mod worktree_text;
 
 use std::io::Write;

@@ -28,6 +28,8 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("server", &["agent", "domain", "service", "wire"]),
     // The other side of the server: it finds, starts and asks a daemon, and must not know how one works.
     ("client", &["domain", "holder", "store", "terminal", "wire"]),
+    // The process around the service: whoever starts it is asked as a command is, and fails as one.
+    ("daemon", &["client", "domain", "holder", "notify", "server", "service", "store"]),
     // The harness knows a daemon from outside, as tests need it, and must not share the client's mistakes.
     ("lab", &["holder", "store"]),
     // It asks daemons as any program does, and judges them by what is on disk: it never calls into one.
@@ -54,12 +56,12 @@ const LAYERS: &[(&str, &[&str])] = &[
         &[
             "agent",
             "client",
+            "daemon",
             "demo-agent",
             "domain",
             "holder",
             "notify",
             "project",
-            "server",
             "service",
             "store",
             "terminal",

@@ -8,10 +8,10 @@ use rekindle_client::daemon_file::DaemonFile;
 use rekindle_client::failure::{Exit, Failure};
 use rekindle_client::listen_options::{Address, Listening};
 use rekindle_client::start::Ready;
+use rekindle_daemon::Start;
 use rekindle_holder::descriptors::close_inherited;
 
 use super::Context;
-use crate::daemon::Start;
 
 /// Run the daemon here, in the foreground
 ///
@@ -117,7 +117,7 @@ fn serve(context: &Context, args: &Args) -> Result<Exit, Failure> {
         again: args.again.clone(),
         foreground: !args.background,
     };
-    crate::daemon::run(context, start, |place, note| announce(args.background, place, note))
+    rekindle_daemon::run(&context.home, start, |place, note| announce(args.background, place, note))
 }
 
 /// Says one line on stdout. Nobody may be there to read it, which is no reason to end.

@@ -8,12 +8,12 @@ use rekindle_client::server::Server;
 use rekindle_client::start::{self, wait_until_free};
 use rekindle_client::takeover;
 use rekindle_client::{CUT, Client, Exit, Failure, SILENT, WORDS};
+use rekindle_daemon::config::Config;
 use rekindle_holder::client::{Keeper, LockState, inspect_all};
 use rekindle_terminal::output::plural;
 use serde_json::json;
 
 use super::Context;
-use crate::config::Config;
 
 /// How long a daemon may take to leave; one that ends its agents gives them their time first.
 const LEAVES: Duration = Duration::from_secs(60);

@@ -11,6 +11,7 @@ use rekindle_client::clock::SystemClock;
 use rekindle_client::failure::{Exit, Failure};
 use rekindle_client::logout::danger;
 use rekindle_client::unit::Survey;
+use rekindle_daemon::config::Config;
 use rekindle_domain::time::Clock;
 use rekindle_service::daemon::DatabaseSettings;
 use rekindle_service::upkeep::{TaskRows, examine};
@@ -19,7 +20,6 @@ use rekindle_terminal::output::{self, DIM, styled};
 use serde_json::json;
 
 use super::Context;
-use crate::config::Config;
 use bar::Bar;
 pub(super) use show::below;
 

@@ -9,11 +9,11 @@ use std::sync::Arc;
 
 use clap::builder::styling::Style;
 use rekindle_client::failure::{Exit, Failure};
+use rekindle_daemon::config::Config;
 use rekindle_notify::{Machine, Sinks, ThisMachine};
 use rekindle_terminal::output;
 
 use super::Context;
-use crate::config::Config;
 
 /// Columns that a text keeps, however narrow the terminal is.
 const LEAST_COLUMNS: usize = 12;

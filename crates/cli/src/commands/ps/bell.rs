@@ -79,13 +79,13 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::config::Config;
     use crate::session_fixture::session;
 
     #[test]
     fn the_bell_rings_once_for_each_thing_that_happens() {
-        let config: Config = toml::from_str("[notify.sinks.desk]\ntype = \"bell\"\n").expect("settings");
-        let mut bell = WatchBell::new(&config.notify);
+        let config = json!({"sinks": {"desk": {"type": "bell"}}});
+        let config: NotifyConfig = serde_json::from_value(config).expect("settings");
+        let mut bell = WatchBell::new(&config);
         let mut looks = |status: &str, state: &str| {
             let run = match state {
                 "" => Value::Null,

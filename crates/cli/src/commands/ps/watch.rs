@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use rekindle_client::clock::SystemClock;
 use rekindle_client::follow_all::{self, News};
 use rekindle_client::{Client, Exit, Failure};
+use rekindle_daemon::config::Config;
 use rekindle_domain::time::Clock;
 use rekindle_terminal::on_exit_signal;
 use rekindle_terminal::output::{self, DIM, WARN, styled};
@@ -18,7 +19,6 @@ use signal_hook::iterator::Signals;
 use super::bell::WatchBell;
 use super::{Args, Context, Listed, Listing, SessionFilter, report};
 use crate::canvas::Canvas;
-use crate::config::Config;
 use crate::live::{Pressed, Terminal, is_foreground};
 
 /// What comes together is shown together.

@@ -4,6 +4,7 @@ use std::time::SystemTime;
 
 use rekindle_client::clock::SystemClock;
 use rekindle_client::failure::{Exit, Failure};
+use rekindle_daemon::config::Config;
 use rekindle_domain::age::Age;
 use rekindle_domain::time::Clock;
 use rekindle_service::workspaces::KeptTree;
@@ -14,7 +15,6 @@ use serde_json::json;
 
 use super::{Context, failure, timestamp, workspaces};
 use crate::commands::gc::collect;
-use crate::config::{Config, days};
 
 /// Let go of old snapshots, and free the room that nobody needs any more
 ///
@@ -34,8 +34,8 @@ pub(super) struct Args {
 }
 
 pub(super) fn run(context: &Context, args: &Args) -> Result<Exit, Failure> {
-    let config = Config::read()?.checkpoints;
-    let most = args.older_than.map_or(days(config.keep_days), |age| age.0);
+    let usual = Config::read()?.checkpoints.retention();
+    let most = args.older_than.map_or(usual.keep, |age| age.0);
     let workspaces = workspaces(context, false)?;
     let expired = workspaces.expire(most, SystemTime::now(), args.dry_run).map_err(failure)?;
     let freed = collect(
@@ -43,7 +43,7 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<Exit, Failure> {
         &Collect {
             dry_run: args.dry_run,
             checkpoints_older_than_s: Some(most.as_secs()),
-            checkpoints_max_bytes: Some(config.retention().max_bytes),
+            checkpoints_max_bytes: Some(usual.max_bytes),
             ..Collect::default()
         },
     )?;

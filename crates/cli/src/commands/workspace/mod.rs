@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use rekindle_client::failure::{Exit, Failure};
+use rekindle_daemon::config::Config;
 use rekindle_domain::blob_id::BlobId;
 use rekindle_domain::time::Timestamp;
 use rekindle_service::workspaces::Workspaces;
@@ -22,7 +23,6 @@ use rekindle_workspace::rules::Selection;
 
 use super::Context;
 use crate::commands::tree_diff::{self, Compared};
-use crate::config::Config;
 use crate::workspace_failure::failure;
 
 /// Snapshots of a directory: take, list, show, compare, restore

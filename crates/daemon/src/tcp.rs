@@ -9,23 +9,23 @@ use rekindle_client::listen_options::{Address, Listening};
 use rekindle_server::{TcpListeners, Tls};
 use rekindle_store::disk::SharedDisk;
 
-use super::listen::{Wanted, bind, check};
+use crate::listen::{Wanted, bind, check};
 
 /// What comes of listening on TCP. Where nobody is there to hear why it cannot be, the socket is served all the same.
 #[derive(Default)]
-pub(super) struct Tcp {
+pub(crate) struct Tcp {
     wanted: Option<Wanted>,
     tls: Option<Tls>,
     listeners: Vec<TcpListener>,
     /// The name under which answer links lead here: whoever follows one asks for it.
-    pub(super) own_name: Option<String>,
+    pub(crate) own_name: Option<String>,
     /// Why it cannot be.
-    pub(super) note: Option<String>,
+    pub(crate) note: Option<String>,
 }
 
 impl Tcp {
     /// Sees what is wanted, and whether it makes sense.
-    pub(super) fn of(wanted: Option<Wanted>, disk: &SharedDisk, home: &Path) -> Result<Tcp, Failure> {
+    pub(crate) fn of(wanted: Option<Wanted>, disk: &SharedDisk, home: &Path) -> Result<Tcp, Failure> {
         let mut tcp = Tcp { wanted, ..Tcp::default() };
         let checked = tcp.wanted.as_ref().map(|wanted| check(&wanted.listening, &**disk, home)).transpose();
         tcp.tls = tcp.or_note(checked)?.flatten();
@@ -33,7 +33,7 @@ impl Tcp {
     }
 
     /// Listens.
-    pub(super) fn open(&mut self) -> Result<(), Failure> {
+    pub(crate) fn open(&mut self) -> Result<(), Failure> {
         let wanted = self.wanted.as_ref().filter(|_| self.note.is_none());
         let opened = wanted.map(|wanted| bind(&wanted.listening.listen)).transpose();
         self.listeners = self.or_note(opened)?.unwrap_or_default();
@@ -46,7 +46,7 @@ impl Tcp {
     }
 
     /// Returns where callers come to, in words.
-    pub(super) fn urls(&self) -> Option<String> {
+    pub(crate) fn urls(&self) -> Option<String> {
         let scheme = if self.tls.is_some() { "https" } else { "http" };
         let urls: Vec<String> =
             self.addresses().iter().map(|Address(address)| format!("{scheme}://{address}")).collect();
@@ -54,7 +54,7 @@ impl Tcp {
     }
 
     /// Returns what is told to whoever comes next: with the ports that were taken, so that callers find it again.
-    pub(super) fn listen_options(&self) -> Option<Listening> {
+    pub(crate) fn listen_options(&self) -> Option<Listening> {
         let wanted = self.wanted.as_ref().filter(|wanted| wanted.told)?;
         let taken = self.addresses();
         let listen = if taken.is_empty() { wanted.listening.listen.clone() } else { taken };
@@ -62,7 +62,7 @@ impl Tcp {
     }
 
     /// Hands the sockets to who serves.
-    pub(super) fn serve(self) -> io::Result<TcpListeners> {
+    pub(crate) fn serve(self) -> io::Result<TcpListeners> {
         let ready = |listener: TcpListener| {
             listener.set_nonblocking(true)?;
             tokio::net::TcpListener::from_std(listener)

@@ -31,7 +31,7 @@ struct Counts {
 }
 
 /// The log; when it is dropped, everything that was handed over is written, unless nobody takes it.
-pub(in crate::daemon) struct Log(LogWriter);
+pub(crate) struct Log(LogWriter);
 
 impl Log {
     /// Has lines written to a stream.
@@ -51,7 +51,7 @@ impl Log {
     }
 
     /// Returns what waits, for a while, until everything that was logged before is written.
-    pub(in crate::daemon) fn flusher(&self) -> impl Fn() + Send + Sync + 'static {
+    pub(crate) fn flusher(&self) -> impl Fn() + Send + Sync + 'static {
         let writer = self.0.clone();
         move || writer.flush_lines()
     }

@@ -16,7 +16,7 @@ use rekindle_store::disk::SharedDisk;
 use rekindle_store::layout::Layout;
 
 /// Has panics reported below a home from now on, and logged; `flush` waits for the log to be written.
-pub(super) fn install(
+pub(crate) fn install(
     disk: SharedDisk,
     home: &Path,
     boot_id: BootId,

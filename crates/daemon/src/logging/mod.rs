@@ -7,11 +7,11 @@ mod writer;
 use tracing_subscriber::EnvFilter;
 
 use self::choice::{Choice, Format};
-pub(super) use self::writer::Log;
+pub(crate) use self::writer::Log;
 use crate::config::LogConfig;
 
 /// Begins to log; everything is written when the log is dropped.
-pub(super) fn init(config: &LogConfig) -> Log {
+pub(crate) fn init(config: &LogConfig) -> Log {
     let variable = |name: &str| std::env::var_os(name).map(|value| value.to_string_lossy().into_owned());
     let Choice { filter, format, warnings } = Choice::of(variable, config);
     let log = Log::start(std::io::stderr());

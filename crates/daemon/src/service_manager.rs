@@ -9,12 +9,12 @@ use std::os::unix::net::{SocketAddr, UnixDatagram};
 use rekindle_client::start::NOTIFY;
 
 /// Tells whether someone waits to be told.
-pub(super) fn is_configured() -> bool {
+pub(crate) fn is_configured() -> bool {
     std::env::var_os(NOTIFY).is_some()
 }
 
 /// Tells, if someone waits for it. One who cannot be told finds out otherwise.
-pub(super) fn send_state(state: &str) {
+pub(crate) fn send_state(state: &str) {
     let Some(socket) = std::env::var_os(NOTIFY) else { return };
     if let Err(error) = send(&socket, state) {
         tracing::warn!(%error, state, "the service manager cannot be told");

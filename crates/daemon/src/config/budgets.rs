@@ -7,7 +7,7 @@ use rekindle_service::daemon::BudgetSettings;
 use serde::Deserialize;
 use serde::de::Error;
 
-use crate::persistence_config::length_of_time;
+use super::persistence::length_of_time;
 
 /// The section as it is written; what it does not say is not limited.
 #[derive(Debug, Default, Clone, PartialEq, Deserialize)]

@@ -1,11 +1,4 @@
-//! The daemon as a process: it becomes the home's owner, listens, recovers, and leaves in order. What it does is in the
-//! service crate, how it is spoken to in the server crate.
-
-mod listen;
-mod logging;
-mod notify;
-mod panic_hook;
-mod tcp;
+//! The daemon's process from its beginning to its end: it becomes the home's owner, listens, recovers, and leaves in order.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -34,12 +27,12 @@ use rekindle_server::{Ending, Listeners};
 use rekindle_service::daemon::{
     CheckpointSettings, Daemon, NotificationSettings, OpenDaemonError, Settings, Target,
 };
-use rekindle_store::disk::RealDisk;
+use rekindle_store::disk::{RealDisk, SharedDisk};
 use tokio::signal::unix::{SignalKind, signal};
 
-use self::tcp::Tcp;
 use crate::config::{Config, WorkspaceConfig};
-use crate::context::Context;
+use crate::tcp::Tcp;
+use crate::{listen, logging, panic_hook, service_manager};
 
 /// How often we look whether another daemon has taken over.
 const LOOK: Duration = Duration::from_millis(500);
@@ -51,20 +44,20 @@ const LAST_CALLS: Duration = Duration::from_secs(2);
 const IDLE_THREAD: Duration = Duration::from_secs(30);
 
 /// How a daemon is to start.
-pub(crate) struct Start {
+pub struct Start {
     /// In the place of one that runs.
-    pub(crate) takeover: bool,
+    pub takeover: bool,
     /// Where it is told to listen beside its socket.
-    pub(crate) flags: Listening,
+    pub flags: Listening,
     /// Where the one before it was told to.
-    pub(crate) again: Option<Listening>,
+    pub again: Option<Listening>,
     /// Someone looks on.
-    pub(crate) foreground: bool,
+    pub foreground: bool,
 }
 
-/// Runs the daemon until it is told to end; `ready` is told when it listens, and what is not as it should be.
-pub(crate) fn run(
-    context: &Context,
+/// Runs the daemon of a home until it is told to end; `ready` is told when it listens, and what is not as it should be.
+pub fn run(
+    home: &Path,
     start: Start,
     ready: impl FnOnce(&DaemonFile, Option<String>) -> Result<(), Failure>,
 ) -> Result<Exit, Failure> {
@@ -72,24 +65,25 @@ pub(crate) fn run(
     // What agents make is their users': they get the umask that we were started with.
     let umask = rustix::process::umask(rustix::fs::Mode::from_raw_mode(0o077)).as_raw_mode();
     RealDisk::raise_descriptor_limit();
+    let disk: SharedDisk = Arc::new(RealDisk);
     // Budgets are in it, and how long things are kept: whoever cannot read it must not begin without. One that runs goes on.
     let config = Config::read()?;
     let log = logging::init(&config.log);
     let base_url = config.notify.base_url.clone();
     // One that died, or is to make way, has left behind what it was told.
-    let before = start.again.or_else(|| DaemonFile::read(&context.home)?.told);
+    let before = start.again.or_else(|| DaemonFile::read(home)?.told);
     let wanted = listen::choose(start.flags, before, config.serve.clone(), start.foreground);
-    let mut tcp = Tcp::of(wanted, &context.disk(), &context.home)?;
+    let mut tcp = Tcp::of(wanted, &disk, home)?;
     tcp.own_name = base_url.as_ref().map(|url| url.host().to_ascii_lowercase());
     let has_links = base_url.is_some();
     if start.takeover {
-        takeover::make_way(&context.home)?;
+        takeover::make_way(home)?;
     }
     let opener = opener()?;
-    panic_hook::install(context.disk(), &context.home, opener.boot_id, log.flusher());
+    panic_hook::install(disk.clone(), home, opener.boot_id, log.flusher());
     let (runtime, elsewhere) = runtime()?;
     let settings = Settings {
-        home: context.home.clone(),
+        home: home.to_owned(),
         holder: beside_us("rekindle-holder")?,
         runtime: runtime.clone(),
         env: environment(),
@@ -100,15 +94,15 @@ pub(crate) fn run(
         persistence: config.persistence.policy(),
         collection: config.collection(),
         tasks: config.tasks.settings(&config.budgets),
-        worktrees: config.worktree.directory(&context.home),
+        worktrees: config.worktree.directory(home),
         worktree_preparation: config.worktree.preparation(),
         waits: config.waits.settings(),
         base_url,
         notifications: notification_settings(&config),
     };
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
-    let daemon = Daemon::open(settings, &context.disk(), opener.boot_id, clock).map_err(refused)?;
-    let socket = runtime.join(format!("{}.sock", short_name(&context.home)));
+    let daemon = Daemon::open(settings, &disk, opener.boot_id, clock).map_err(refused)?;
+    let socket = runtime.join(format!("{}.sock", short_name(home)));
     let listener = bind(&socket)?;
     tcp.open()?;
     let about = daemon.about();
@@ -132,24 +126,22 @@ pub(crate) fn run(
     if place.listen.is_some() && daemon.access().active() == 0 {
         tracing::warn!("nobody is let in over TCP yet: rekindle token create makes a token");
     }
-    place
-        .publish(&context.home, || daemon.make_room())
-        .map_err(|error| Failure::failed("daemon_file", error))?;
+    place.publish(home, || daemon.make_room()).map_err(|error| Failure::failed("daemon_file", error))?;
     let notes: Vec<String> = tcp.note.take().into_iter().chain(elsewhere).collect();
     ready(&place, (!notes.is_empty()).then(|| notes.join("; ")))?;
-    notify::send_state("READY=1");
+    service_manager::send_state("READY=1");
     let ending = serve(&daemon, listener, tcp)?;
     tracing::info!("leaving");
-    notify::send_state("STOPPING=1");
+    service_manager::send_state("STOPPING=1");
     daemon.leave();
     // What it wrote goes with it. One that dies leaves it behind, and that is how it is known.
-    place.remove(&context.home);
+    place.remove(home);
     let _ = std::fs::remove_file(&place.socket);
     match ending {
         Ending::Asked { agents_left: Some(left) } if left > 0 => {
             tracing::warn!(left, "some agents did not end");
             // A service that was asked to leave must not be taken for one that failed, and be started again.
-            Ok(if notify::is_configured() { Exit::Ok } else { Exit::Failed })
+            Ok(if service_manager::is_configured() { Exit::Ok } else { Exit::Failed })
         }
         _ => Ok(Exit::Ok),
     }

@@ -1,5 +1,12 @@
 //! What a person set once for all: `config.toml` in `$XDG_CONFIG_HOME/rekindle`, or wherever `$REKINDLE_CONFIG` says.
 
+mod budgets;
+mod gc;
+mod persistence;
+mod tasks;
+mod waits;
+mod worktree;
+
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -12,18 +19,18 @@ use rekindle_notify::NotifyConfig;
 use rekindle_service::upkeep::{CheckpointRetention, CollectionPolicy};
 use serde::Deserialize;
 
-use crate::budgets_config::BudgetsConfig;
-use crate::gc_config::GcConfig;
-use crate::persistence_config::PersistenceConfig;
-use crate::tasks_config::TasksConfig;
-use crate::waits_config::WaitsConfig;
-use crate::worktree_config::WorktreeConfig;
+use self::budgets::BudgetsConfig;
+use self::gc::GcConfig;
+use self::persistence::PersistenceConfig;
+use self::tasks::TasksConfig;
+use self::waits::WaitsConfig;
+use self::worktree::WorktreeConfig;
 
 /// The settings. A key that is not known is of another version.
 #[derive(Debug, Default, PartialEq, Deserialize)]
-pub(crate) struct Config {
+pub struct Config {
     /// The agent that is run when none is named.
-    pub(crate) agent: Option<String>,
+    pub agent: Option<String>,
     /// Where a daemon listens that is not told so.
     #[serde(default)]
     pub(crate) serve: Listening,
@@ -32,10 +39,10 @@ pub(crate) struct Config {
     pub(crate) log: LogConfig,
     /// Which files of a working directory count.
     #[serde(default)]
-    pub(crate) workspace: WorkspaceConfig,
+    pub workspace: WorkspaceConfig,
     /// Whether working directories are captured, and how long what was captured is kept.
     #[serde(default)]
-    pub(crate) checkpoints: CheckpointConfig,
+    pub checkpoints: CheckpointConfig,
     /// How snapshots of sessions are kept.
     #[serde(default)]
     pub(crate) persistence: PersistenceConfig,
@@ -44,7 +51,7 @@ pub(crate) struct Config {
     pub(crate) gc: GcConfig,
     /// How many tasks run at once, and where they are written for questions.
     #[serde(default)]
-    pub(crate) tasks: TasksConfig,
+    pub tasks: TasksConfig,
     /// The most that runs, sessions, tasks and days may use.
     #[serde(default)]
     pub(crate) budgets: BudgetsConfig,
@@ -56,7 +63,7 @@ pub(crate) struct Config {
     pub(crate) worktree: WorktreeConfig,
     /// Who is told elsewhere what happens, and of what.
     #[serde(default)]
-    pub(crate) notify: NotifyConfig,
+    pub notify: NotifyConfig,
     /// What single agents get, by their names.
     #[serde(default)]
     pub(crate) agents: BTreeMap<String, AgentConfig>,
@@ -81,7 +88,7 @@ impl Config {
 /// The section `[checkpoints]` of the configuration.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(default)]
-pub(crate) struct CheckpointConfig {
+pub struct CheckpointConfig {
     /// Whether a session's directory is captured before and after each run: `auto`, `on` or `off`.
     pub(crate) mode: CheckpointMode,
     /// How many days what was captured is kept.
@@ -92,13 +99,13 @@ pub(crate) struct CheckpointConfig {
 
 impl CheckpointConfig {
     /// Returns how long checkpoints of runs are kept.
-    pub(crate) fn retention(&self) -> CheckpointRetention {
+    pub fn retention(&self) -> CheckpointRetention {
         CheckpointRetention { keep: days(self.keep_days), max_bytes: self.max_bytes.0 }
     }
 }
 
 /// Returns so many days.
-pub(crate) fn days(count: u32) -> Duration {
+fn days(count: u32) -> Duration {
     Duration::from_secs(u64::from(count) * 24 * 60 * 60)
 }
 
@@ -141,11 +148,11 @@ impl Default for CheckpointConfig {
 /// The section `[workspace]` of the configuration: patterns as in a `.gitignore`.
 #[derive(Debug, Default, Clone, PartialEq, Eq, Deserialize)]
 #[serde(default)]
-pub(crate) struct WorkspaceConfig {
+pub struct WorkspaceConfig {
     /// Files that are left out.
-    pub(crate) exclude: Vec<String>,
+    pub exclude: Vec<String>,
     /// Files that count although something leaves them out.
-    pub(crate) include: Vec<String>,
+    pub include: Vec<String>,
 }
 
 /// The section `[log]` of the configuration.
@@ -164,7 +171,7 @@ impl Config {
     }
 
     /// Reads the settings; without a file there are none.
-    pub(crate) fn read() -> Result<Config, Failure> {
+    pub fn read() -> Result<Config, Failure> {
         let named = variable("REKINDLE_CONFIG");
         let usual = || Some(config_home()?.join("rekindle/config.toml"));
         let Some(path) = named.clone().or_else(usual) else { return Ok(Config::default()) };

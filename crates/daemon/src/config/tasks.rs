@@ -9,13 +9,13 @@ use std::time::Duration;
 use rekindle_service::daemon::{DatabaseChoice, DatabaseSettings, TaskSettings};
 use serde::Deserialize;
 
-use crate::budgets_config::BudgetsConfig;
-use crate::persistence_config::length_of_time;
+use super::budgets::BudgetsConfig;
+use super::persistence::length_of_time;
 
 /// The section as it is written; what it does not say is not limited, but for all tasks together.
 #[derive(Debug, Default, Clone, PartialEq, Eq, Deserialize)]
 #[serde(default)]
-pub(crate) struct TasksConfig {
+pub struct TasksConfig {
     /// Tasks that run at once; as many as there are processors without it, and two at least.
     limit: Option<NonZeroUsize>,
     /// With one agent, by its name.
@@ -62,7 +62,7 @@ impl Address {
 
 impl TasksConfig {
     /// Returns which database has the tasks, and for how long.
-    pub(crate) fn database(&self) -> DatabaseSettings {
+    pub fn database(&self) -> DatabaseSettings {
         let usual = DatabaseSettings::default();
         DatabaseSettings {
             choice: match &self.url {

@@ -5,7 +5,7 @@ use std::time::Duration;
 use rekindle_service::daemon::WaitSettings;
 use serde::Deserialize;
 
-use crate::persistence_config::length_of_time;
+use super::persistence::length_of_time;
 
 /// The section as it is written; what it does not say is as usual.
 #[derive(Debug, Default, Clone, PartialEq, Eq, Deserialize)]
