@@ -3,9 +3,8 @@
 use clap::builder::styling::Style;
 use rekindle_domain::event::tool_label;
 use rekindle_domain::projector::{HolderProof, SessionStatus};
-use rekindle_service::error::LEFT_ALONE;
 use rekindle_terminal::output::{BAD, COURSE, DIM, GOOD, WARN};
-use rekindle_wire::view::{Connection, HealthState, RunState, RunView, SessionView, WaitState};
+use rekindle_wire::view::{Connection, HealthState, LEFT_ALONE, RunState, RunView, SessionView, WaitState};
 
 use crate::hints::ours;
 use crate::record_text::{successor, word};

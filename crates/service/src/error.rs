@@ -13,7 +13,7 @@ use rekindle_store::log::Damage;
 use rekindle_store::{AppendError, ForkError, KeepError, LoadError, OpenSessionError};
 use rekindle_wire::code::Code;
 use rekindle_wire::hint::Hint;
-use rekindle_wire::view::{Health, HealthState};
+use rekindle_wire::view::{Health, HealthState, LEFT_ALONE};
 
 use crate::ids::NoRandomness;
 
@@ -101,9 +101,6 @@ impl ServiceError {
 pub(crate) fn damaged_log(damage: &Damage) -> String {
     format!("its log is damaged {damage}: nothing can be added to it")
 }
-
-/// How the detail of a session's health ends that cannot be loaded, and is left alone.
-pub const LEFT_ALONE: &str = "nothing can be added to it";
 
 /// Returns the health of a session that cannot be loaded, or not yet.
 pub fn unloadable(error: &LoadError) -> Health {

@@ -26,8 +26,8 @@ pub use log::{HistoryMissing, LogDamage, LogPage};
 pub use notify::SinkTested;
 pub use receipt::{AnswerTaken, MessageTaken, ResumeMethod, Resumed, TokenShown};
 pub use session::{
-    CheckpointView, CheckpointsView, Connection, ForkView, Health, HealthState, KeyedSession, RunState,
-    RunView, SessionList, SessionView, TouchedView, UncertainCall, UncertainView, WorktreeView,
+    CheckpointView, CheckpointsView, Connection, ForkView, Health, HealthState, KeyedSession, LEFT_ALONE,
+    RunState, RunView, SessionList, SessionView, TouchedView, UncertainCall, UncertainView, WorktreeView,
 };
 pub use snapshot::{
     RestoreWarning, RestoredSession, SnapshotDetail, SnapshotList, SnapshotProblem, SnapshotReason,

@@ -274,6 +274,9 @@ impl From<&UncertainTool> for UncertainCall {
     }
 }
 
+/// How the detail of a session's health ends that cannot be loaded, and is left alone.
+pub const LEFT_ALONE: &str = "nothing can be added to it";
+
 /// Whether a session is whole.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Health {
