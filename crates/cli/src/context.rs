@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use rekindle_client::payloads::Payloads;
 use rekindle_client::server::Server;
 use rekindle_client::{CUT, Client, Exit, Failure, REPLACE, SILENT, start};
 use rekindle_store::blobs::Blobs;
@@ -15,7 +16,6 @@ use rekindle_store::offline::Offline;
 use rekindle_terminal::output;
 
 use crate::home_arg;
-use crate::payloads::Payloads;
 
 /// How long a daemon that goes away while it is asked is looked for again, and how often. A successor that is started for
 /// it is there within this; one that is only leaving is not waited for.

@@ -15,7 +15,6 @@ mod home_arg;
 mod live;
 mod offline_session;
 mod passphrase;
-mod payloads;
 mod possible_values;
 mod prompt_arg;
 mod record_text;

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use rekindle_client::payloads::Payloads;
 use rekindle_domain::event::Event;
 use rekindle_domain::id::{BootId, SessionId};
 use rekindle_domain::line::Line;
@@ -19,7 +20,6 @@ use rekindle_wire::view::{Health, HealthState, SessionView, WaitView};
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Value, json};
 
-use crate::payloads::Payloads;
 use crate::record_text::payload;
 
 /// Whoever looks at sessions: where, and when.

@@ -5,6 +5,7 @@ use std::io::{self, Write};
 use clap::builder::styling::Style;
 use rekindle_client::content_text::{asked, value_text};
 use rekindle_client::failure::Failure;
+use rekindle_client::payloads::Payloads;
 use rekindle_domain::event::{Event, Raw, UncertainTool};
 use rekindle_domain::id::SessionId;
 use rekindle_domain::line::Line;
@@ -17,7 +18,6 @@ use serde_json::Value;
 
 use crate::checkpoint_text;
 use crate::drift_text;
-use crate::payloads::Payloads;
 
 /// The columns before a gist: number, time and kind.
 const KIND_WIDTH: usize = 15;

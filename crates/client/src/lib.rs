@@ -12,6 +12,7 @@ mod hint_text;
 pub mod http;
 pub mod listen_options;
 pub mod logout;
+pub mod payloads;
 pub mod problem;
 mod request_error;
 pub mod server;

@@ -1,6 +1,7 @@
 //! `rekindle log`: what happened in a session, from its log and what the write-ahead log has for it.
 
 use rekindle_client::failure::{Exit, Failure};
+use rekindle_client::payloads::Payloads;
 use rekindle_domain::chain::ChainHash;
 use rekindle_domain::id::SessionId;
 use rekindle_domain::line::{Line, peek_seq};
@@ -9,7 +10,6 @@ use rekindle_store::{History, LoadError, Want};
 use rekindle_terminal::output;
 
 use super::{Context, log_from_daemon};
-use crate::payloads::Payloads;
 use crate::record_text::RecordPrinter;
 use crate::session_arg::SessionArg;
 

@@ -1,5 +1,6 @@
 //! What records and words mean to someone who watches: pieces to be shown. Pure but for payloads that are kept apart.
 
+use rekindle_client::payloads::Payloads;
 use rekindle_domain::event::{Event, ResumePolicy};
 use rekindle_domain::line::Line;
 use rekindle_terminal::output::{COURSE, DIM, GOOD, WARN, plural, size};
@@ -10,7 +11,6 @@ use super::messages::Messages;
 use super::piece::{Piece, clean_line, line};
 use super::run_lines::run_lines;
 use super::tools::Tools;
-use crate::payloads::Payloads;
 use crate::record_text::{message_text, payload, plan_gist, successor};
 
 /// How much of a prompt is shown again: what fits on a screen beside what comes of it.

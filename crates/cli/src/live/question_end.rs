@@ -1,12 +1,12 @@
 //! The end of a question: who answered it, and what, in the words of the question itself. Pure but for payloads that are
 //! kept apart.
 
+use rekindle_client::payloads::Payloads;
 use rekindle_domain::event::{ResumeHow, RunResumed};
 use rekindle_terminal::sanitise;
 use serde_json::Value;
 
 use super::ask::Ask;
-use crate::payloads::Payloads;
 use crate::record_text::{payload, word};
 
 /// How a question ended.

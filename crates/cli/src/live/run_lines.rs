@@ -1,6 +1,7 @@
 //! Lines about a run, one for whatever happens to it: it begins, waits, is taken over, ends. Pure but for payloads that are kept
 //! apart.
 
+use rekindle_client::payloads::Payloads;
 use rekindle_domain::event::Event;
 use rekindle_terminal::output::{BAD, COURSE, WARN};
 use rekindle_terminal::sanitise;
@@ -10,7 +11,6 @@ use super::piece::{Piece, clean_line, line};
 use super::question_end::QuestionEnd;
 use super::run_end::RunEnd;
 use crate::drift_text;
-use crate::payloads::Payloads;
 use crate::record_text::{payload, word};
 
 /// Shows what happens to a run.

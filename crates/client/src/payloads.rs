@@ -4,12 +4,12 @@ use std::sync::Arc;
 
 use rekindle_store::blobs::{BlobId, BlobRef, Blobs};
 
-use rekindle_client::Client;
-use rekindle_client::server::Server;
+use crate::Client;
+use crate::server::Server;
 
 /// Where payloads are.
 #[derive(Clone)]
-pub(crate) enum Payloads {
+pub enum Payloads {
     /// In this home.
     Here(Blobs),
     /// With a daemon elsewhere.
@@ -18,7 +18,7 @@ pub(crate) enum Payloads {
 
 impl Payloads {
     /// Returns a payload, or says why there is none.
-    pub(crate) fn get(&self, reference: &BlobRef) -> Result<Vec<u8>, String> {
+    pub fn get(&self, reference: &BlobRef) -> Result<Vec<u8>, String> {
         match self {
             Payloads::Here(blobs) => blobs.get(&reference.blob).map_err(|error| error.to_string()),
             Payloads::There(server) => fetch(server.clone(), reference.blob),
