@@ -20,8 +20,6 @@ mod prompt_arg;
 mod record_text;
 mod server_arg;
 mod session_arg;
-#[cfg(test)]
-mod session_fixture;
 mod session_options;
 mod status_text;
 mod workspace_failure;

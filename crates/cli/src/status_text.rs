@@ -322,10 +322,10 @@ fn next_of_session(session: &SessionView) -> String {
 
 #[cfg(test)]
 mod tests {
+    use rekindle_testkit::session_view::session;
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::session_fixture::session;
 
     #[test]
     fn a_closed_session_says_that_it_is_and_what_goes_on_from_it() {

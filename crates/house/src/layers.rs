@@ -34,7 +34,7 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("lab", &["holder", "store"]),
     // It asks daemons as any program does, and judges them by what is on disk: it never calls into one.
     ("trial", &["client", "domain", "holder", "lab", "seeded", "store", "terminal", "wire"]),
-    ("testkit", &["domain", "seeded", "store"]),
+    ("testkit", &["domain", "seeded", "store", "wire"]),
     (
         "bench",
         &[

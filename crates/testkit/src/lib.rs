@@ -1,5 +1,5 @@
-//! Tools for tests: a disk that loses what a real one may lose, the seeded numbers that decide what, and made-up homes;
-//! and a real Postgres.
+//! Tools for tests: a disk that loses what a real one may lose, the seeded numbers that decide what, and made-up homes
+//! and sessions; and a real Postgres.
 //!
 //! Nothing else here reads a clock or the system's randomness: a failure is reproduced by its seed alone.
 
@@ -7,6 +7,7 @@ pub mod clock;
 pub mod gated;
 pub mod made;
 pub mod postgres_server;
+pub mod session_view;
 pub mod sim;
 pub mod tapped;
 

@@ -180,7 +180,7 @@ mod tests {
     #[test]
     fn idle_sessions_are_of_interest_for_a_day() {
         let session = |status: &str, queued: usize| {
-            let session = crate::session_fixture::session(status, Value::Null, Value::Null);
+            let session = rekindle_testkit::session_view::session(status, Value::Null, Value::Null);
             SessionView { queued, updated_at: Timestamp::from_millis(0), ..session }
         };
         let (soon, late) = (Timestamp::from_millis(1000), Timestamp::from_millis(90_000_000));

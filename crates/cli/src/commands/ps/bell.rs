@@ -76,10 +76,10 @@ fn notice(view: &SessionView, state: RunState) -> Option<Notice> {
 
 #[cfg(test)]
 mod tests {
+    use rekindle_testkit::session_view::session;
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::session_fixture::session;
 
     #[test]
     fn the_bell_rings_once_for_each_thing_that_happens() {

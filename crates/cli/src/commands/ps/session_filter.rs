@@ -140,7 +140,7 @@ mod tests {
 
     #[test]
     fn without_a_daemon_sessions_are_chosen_as_with_one() {
-        let mut session = crate::session_fixture::session("waiting", Value::Null, Value::Null);
+        let mut session = rekindle_testkit::session_view::session("waiting", Value::Null, Value::Null);
         session.title = "Fix the Flaky test".into();
         let (idle, waiting) = (SessionStatus::Idle, SessionStatus::Waiting);
         let wanted = |statuses: &[SessionStatus], agent: Option<&str>, words: Option<&str>| {

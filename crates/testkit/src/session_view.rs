@@ -1,10 +1,10 @@
-//! A session fixture for tests: as a daemon shows one.
+//! A session as a daemon shows one, made up for tests of what is shown.
 
 use rekindle_wire::view::SessionView;
 use serde_json::{Value, json};
 
 /// Returns a session with a status, its latest run and its holder.
-pub(crate) fn session(status: &str, run: Value, holder: Value) -> SessionView {
+pub fn session(status: &str, run: Value, holder: Value) -> SessionView {
     let at = "2026-02-21T10:01:25.000Z";
     let evidence = json!({"last_seq": 0, "holder": holder, "in_flight": []});
     let run = match run {
