@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use rekindle_client::payloads::Payloads;
 use rekindle_client::server::Server;
 use rekindle_client::{CUT, Client, Exit, Failure, REPLACE, SILENT, start};
+use rekindle_display::live::{self, Goal, Watch};
 use rekindle_store::blobs::Blobs;
 use rekindle_store::disk::{RealDisk, SharedDisk};
 use rekindle_store::layout::Layout;
@@ -190,6 +191,17 @@ impl Context {
         }
         out.flush()?;
         Ok(Exit::Ok)
+    }
+
+    /// Watches a session from behind a record until what was asked is done; returns how it ended.
+    pub(crate) fn watch(
+        &self,
+        client: &Client,
+        session: String,
+        after: u64,
+        goal: Goal,
+    ) -> Result<Exit, Failure> {
+        live::watch(Watch { client, session, after, goal, json: self.json, payloads: self.blobs() })
     }
 
     /// Looks at the home without owning it.

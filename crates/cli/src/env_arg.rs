@@ -7,11 +7,11 @@ use std::ffi::OsString;
 use rekindle_agent::environment::for_agent;
 use rekindle_agent::known::by_id;
 use rekindle_client::failure::Failure;
+use rekindle_display::hints::ours;
 use rekindle_wire::request::Umask;
 use rekindle_wire::view::SessionView;
 
 use crate::context::Context;
-use crate::hints::ours;
 
 /// Returns what of our environment goes to an agent. A daemon elsewhere is given only what was named: it has an environment
 /// of its own, and ours may have secrets that are none of its business.

@@ -2,28 +2,19 @@
 
 mod agent_choice;
 mod bundle_progress;
-mod canvas;
-mod checkpoint_text;
 mod commands;
 mod confirm;
 mod context;
-mod drift_text;
 mod env_arg;
-mod evidence_text;
-mod hints;
 mod home_arg;
-mod live;
 mod offline_session;
 mod passphrase;
 mod possible_values;
 mod prompt_arg;
-mod record_text;
 mod server_arg;
 mod session_arg;
 mod session_options;
-mod status_text;
 mod workspace_failure;
-mod worktree_text;
 
 use std::io::Write;
 use std::process::ExitCode;
@@ -72,7 +63,7 @@ impl Shared {
     /// Has hints name whom this command speaks to, as the command line does.
     fn remember(&self) {
         let [server, token_file, ca] = self.server.given();
-        hints::remember(&[("--home", self.home.given()), server, token_file, ca]);
+        rekindle_display::hints::remember(&[("--home", self.home.given()), server, token_file, ca]);
     }
 }
 

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use rekindle_client::payloads::Payloads;
+use rekindle_display::record_text::payload;
 use rekindle_domain::event::Event;
 use rekindle_domain::id::{BootId, SessionId};
 use rekindle_domain::line::Line;
@@ -19,8 +20,6 @@ use rekindle_store::{LoadError, Loaded};
 use rekindle_wire::view::{Health, HealthState, SessionView, WaitView};
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Value, json};
-
-use crate::record_text::payload;
 
 /// Whoever looks at sessions: where, and when.
 pub(crate) struct Looker<'a> {

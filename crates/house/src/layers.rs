@@ -28,6 +28,8 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("server", &["agent", "domain", "service", "wire"]),
     // The other side of the server: it finds, starts and asks a daemon, and must not know how one works.
     ("client", &["domain", "holder", "store", "terminal", "wire"]),
+    // What people are shown is the same with a daemon and without one, and is made from shapes and records alone.
+    ("display", &["client", "domain", "store", "terminal", "wire", "workspace"]),
     // The process around the service: whoever starts it is asked as a command is, and fails as one.
     ("daemon", &["client", "domain", "holder", "notify", "server", "service", "store"]),
     // The harness knows a daemon from outside, as tests need it, and must not share the client's mistakes.
@@ -58,6 +60,7 @@ const LAYERS: &[(&str, &[&str])] = &[
             "client",
             "daemon",
             "demo-agent",
+            "display",
             "domain",
             "holder",
             "notify",

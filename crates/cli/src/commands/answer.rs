@@ -1,14 +1,14 @@
 //! `rekindle answer`: ends a wait with one of the agent's own options, or with words.
 
 use rekindle_client::{Exit, Failure};
+use rekindle_display::hints::attach;
+use rekindle_display::live::{Ask, pick};
 use rekindle_domain::id::WaitId;
 use rekindle_wire::request::NewAnswer;
 use rekindle_wire::token_text::TokenText;
 use rekindle_wire::view::{WaitState, WaitView};
 
 use super::{Context, late_answer};
-use crate::hints::attach;
-use crate::live::{Ask, pick};
 
 /// Answer what an agent asks
 ///

@@ -1,12 +1,12 @@
 //! `rekindle attach`: watches a session from the beginning of its latest run to that run's end.
 
 use rekindle_client::{Client, Exit, Failure};
+use rekindle_display::hints::ours;
+use rekindle_display::live::Goal;
 use rekindle_domain::line::Line;
 use rekindle_wire::view::{LogPage, RunState};
 
 use super::Context;
-use crate::hints::ours;
-use crate::live::{Goal, watch};
 use crate::session_arg::SessionArg;
 
 /// Records that are looked through at a time for the beginning of a run.
@@ -49,7 +49,7 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<Exit, Failure> {
         (Goal::Run(run), false) => find_run_start(&client, &id, session.last_seq, run)?,
         (_, false) => session.last_seq,
     };
-    watch(context, &client, id, after, goal)
+    context.watch(&client, id, after, goal)
 }
 
 /// Tells whether a run has ended.

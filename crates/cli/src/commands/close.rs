@@ -1,10 +1,10 @@
 //! `rekindle close`: ends a session for good; its log stays.
 
 use rekindle_client::failure::{Exit, Failure};
+use rekindle_display::hints::ours;
 use serde_json::json;
 
 use super::Context;
-use crate::hints::ours;
 use crate::session_arg::SessionArg;
 
 /// Close a session: its agent is ended, it takes no more messages, and its log stays

@@ -2,6 +2,7 @@
 
 use rekindle_client::failure::{Exit, Failure};
 use rekindle_client::{Client, read};
+use rekindle_display::checkpoint_text::touched_text;
 use rekindle_domain::blob_id::BlobId;
 use rekindle_domain::event::{CheckpointAt, CheckpointHow, RunCheckpoint};
 use rekindle_domain::id::SessionId;
@@ -16,7 +17,6 @@ use serde_json::value::RawValue;
 use super::Context;
 use super::tree_diff::{Compared, show, write_coloured};
 use super::workspace::{capture_options, workspaces};
-use crate::checkpoint_text::touched_text;
 use crate::session_arg::SessionArg;
 use crate::workspace_failure::failure;
 

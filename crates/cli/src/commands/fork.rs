@@ -6,11 +6,11 @@ use std::path::PathBuf;
 use clap::ArgGroup;
 use rekindle_agent::known::by_id;
 use rekindle_client::{Exit, Failure, read};
+use rekindle_display::hints::ours;
 use rekindle_wire::request::{AgentChoice, ForkAt, NewFork};
 use rekindle_wire::view::{FilesOutcome, Forked};
 
 use super::Context;
-use crate::hints::ours;
 use crate::possible_values::one_of;
 use crate::session_arg::SessionArg;
 use crate::session_options::{PROFILES, directory, usual_profile, whole_program};

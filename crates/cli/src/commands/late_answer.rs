@@ -1,15 +1,15 @@
 //! An answer that comes too late: what was answered instead, by whom, read from the log of the session that asked.
 
 use rekindle_client::{Client, Exit, Failure};
+use rekindle_display::hints::attach;
+use rekindle_display::live::{Ask, QuestionEnd, answer_text, short_answer_text};
+use rekindle_display::record_text::{payload, word};
 use rekindle_domain::event::Event;
 use rekindle_domain::line::Line;
 use rekindle_wire::request::NewAnswer;
 use rekindle_wire::view::{LogPage, SessionView};
 
 use super::Context;
-use crate::hints::attach;
-use crate::live::{Ask, QuestionEnd, answer_text, short_answer_text};
-use crate::record_text::{payload, word};
 
 /// Records of a session that are looked through for the end of its question: it is among the newest.
 const RECORDS: u64 = 256;

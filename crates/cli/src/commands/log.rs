@@ -2,6 +2,7 @@
 
 use rekindle_client::failure::{Exit, Failure};
 use rekindle_client::payloads::Payloads;
+use rekindle_display::record_text::RecordPrinter;
 use rekindle_domain::chain::ChainHash;
 use rekindle_domain::id::SessionId;
 use rekindle_domain::line::{Line, peek_seq};
@@ -10,7 +11,6 @@ use rekindle_store::{History, LoadError, Want};
 use rekindle_terminal::output;
 
 use super::{Context, log_from_daemon};
-use crate::record_text::RecordPrinter;
 use crate::session_arg::SessionArg;
 
 /// Show what happened in a session, record by record

@@ -5,11 +5,11 @@ use std::sync::mpsc;
 
 use rekindle_client::follow::{Follow, Heard};
 use rekindle_client::{Client, Exit, Failure};
+use rekindle_display::record_text::RecordPrinter;
 use rekindle_terminal::sanitise;
 use rekindle_wire::view::LogPage;
 
 use super::Context;
-use crate::record_text::RecordPrinter;
 
 /// Records fetched at a time.
 const PAGE: u64 = 500;

@@ -10,6 +10,8 @@ use std::io::Write;
 
 use rekindle_client::clock::SystemClock;
 use rekindle_client::failure::{Exit, Failure};
+use rekindle_display::hints::ours;
+use rekindle_display::status_text::{agent_lives, is_unknown, label};
 use rekindle_domain::projector::SessionStatus;
 use rekindle_domain::time::{Clock, Timestamp};
 use rekindle_terminal::output::{BOLD, DIM, plural, styled};
@@ -18,8 +20,6 @@ use serde_json::{Value, json};
 
 use self::session_filter::{Listed, SessionFilter};
 use super::{Context, Unheard};
-use crate::hints::ours;
-use crate::status_text::{agent_lives, is_unknown, label};
 
 /// Idle sessions are listed this long after anything happened in them, unless all are asked for.
 const RECENT_MILLIS: u64 = 24 * 3_600_000;

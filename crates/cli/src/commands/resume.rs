@@ -1,14 +1,14 @@
 //! `rekindle resume`: continues an interrupted session, and watches it.
 
 use rekindle_client::{Exit, Failure, read};
+use rekindle_display::hints::attach;
+use rekindle_display::live::Goal;
 use rekindle_wire::request::Resume;
 use rekindle_wire::view::{RunState, RunView};
 use serde_json::{Value, json};
 
 use super::Context;
 use crate::env_arg::{environment_of, umask_for};
-use crate::hints::attach;
-use crate::live::{Goal, watch};
 use crate::session_arg::SessionArg;
 
 /// Continue an interrupted session from where it was
@@ -60,5 +60,5 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<Exit, Failure> {
         Some(run) => Goal::Run(run.to_owned()),
         None => Goal::Next,
     };
-    watch(context, &client, id, session.last_seq, goal)
+    context.watch(&client, id, session.last_seq, goal)
 }

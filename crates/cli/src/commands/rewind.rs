@@ -6,13 +6,13 @@ use std::io::Write;
 use std::path::Path;
 
 use rekindle_client::{Exit, Failure, read};
+use rekindle_display::hints::ours;
 use rekindle_domain::id::RunId;
 use rekindle_wire::request::NewRewind;
 use rekindle_wire::view::{FilesOutcome, RewindPlan, Rewound};
 
 use super::{Context, workspace};
 use crate::confirm::{can_ask, confirmed};
-use crate::hints::ours;
 use crate::session_arg::SessionArg;
 
 /// Take a session back to before a run, its conversation and its files

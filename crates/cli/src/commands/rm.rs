@@ -3,12 +3,12 @@
 use std::io::Write;
 
 use rekindle_client::failure::{Exit, Failure};
+use rekindle_display::hints::ours;
 use rekindle_terminal::{output, sanitise};
 use rekindle_wire::view::HealthState;
 use serde_json::json;
 
 use super::Context;
-use crate::hints::ours;
 use crate::session_arg::{find_live, find_offline};
 
 /// Remove sessions, with their logs and journals

@@ -5,13 +5,13 @@ use std::path::PathBuf;
 
 use rekindle_client::target::Target;
 use rekindle_client::{Exit, Failure, logout, read};
+use rekindle_display::hints::attach;
+use rekindle_display::live::Goal;
 use rekindle_domain::event::Persistence;
 use rekindle_wire::request::{Content, NewSession};
 use rekindle_wire::view::KeyedSession;
 
 use super::{Context, run_queue};
-use crate::hints::attach;
-use crate::live::{Goal, watch};
 use crate::prompt_arg::prompt;
 use crate::session_options::SessionOptions;
 
@@ -108,8 +108,8 @@ pub(super) fn run(context: &Context, args: Args) -> Result<Exit, Failure> {
             anstream::eprintln!("queued behind what goes on");
         }
         let goal = Goal::Message(message.message_id.to_string());
-        return watch(context, &client, session.id.to_string(), message.seq, goal);
+        return context.watch(&client, session.id.to_string(), message.seq, goal);
     }
     let goal = session.run.map_or(Goal::Next, |run| Goal::Run(run.run_id.to_string()));
-    watch(context, &client, session.id.to_string(), 0, goal)
+    context.watch(&client, session.id.to_string(), 0, goal)
 }

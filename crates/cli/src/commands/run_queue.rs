@@ -6,13 +6,13 @@ use std::sync::mpsc;
 use std::time::Duration;
 
 use rekindle_client::{Client, Exit, Failure, follow_all, read};
+use rekindle_display::hints::ours;
+use rekindle_display::live::Goal;
 use rekindle_domain::event::TaskStatus;
 use rekindle_wire::request::{Content, NewSession, NewTask};
 use rekindle_wire::view::TaskView;
 
 use super::Context;
-use crate::hints::ours;
-use crate::live::{Goal, watch};
 
 /// How often it is looked whether it is the task's turn though nothing was told, and how long what comes together is waited for.
 const TICK: Duration = Duration::from_secs(1);
@@ -74,5 +74,5 @@ pub(super) fn run(
     }
     let session = task.session_id.map(|session| session.to_string()).unwrap_or_default();
     let goal = task.run_id.map_or(Goal::Next, |run| Goal::Run(run.to_string()));
-    watch(context, &client, session, 0, goal)
+    context.watch(&client, session, 0, goal)
 }

@@ -3,13 +3,13 @@
 use std::path::PathBuf;
 
 use rekindle_client::{Exit, Failure, read};
+use rekindle_display::hints::{attach, ours};
+use rekindle_display::live::Goal;
 use rekindle_wire::request::{Change, Content, NewMessage};
 use rekindle_wire::view::MessageTaken;
 
 use super::Context;
 use crate::env_arg::{environment_of, umask_for};
-use crate::hints::{attach, ours};
-use crate::live::{Goal, watch};
 use crate::prompt_arg::prompt;
 use crate::session_arg::{find_live, is_like_an_id};
 
@@ -91,5 +91,5 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<Exit, Failure> {
     if receipt.queued {
         anstream::eprintln!("queued behind what goes on");
     }
-    watch(context, &client, id, receipt.seq, Goal::Message(receipt.message_id.to_string()))
+    context.watch(&client, id, receipt.seq, Goal::Message(receipt.message_id.to_string()))
 }

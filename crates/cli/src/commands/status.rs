@@ -5,6 +5,15 @@ use std::io::Write;
 
 use rekindle_client::clock::SystemClock;
 use rekindle_client::{Client, Exit, Failure, read};
+use rekindle_display::checkpoint_text::files_text;
+use rekindle_display::drift_text;
+use rekindle_display::evidence_text;
+use rekindle_display::live::Ask;
+use rekindle_display::record_text::word;
+use rekindle_display::status_text::{
+    agent_lives, forked_from, held, is_unknown, meaning, next, silent_command, style, trouble, uncertain,
+};
+use rekindle_display::worktree_text::worktree_text;
 use rekindle_domain::recovery::AgentPresence;
 use rekindle_domain::time::{Clock, Timestamp};
 use rekindle_store::Want;
@@ -15,17 +24,8 @@ use serde_json::json;
 use serde_json::value::{RawValue, to_raw_value};
 
 use super::{Context, Unheard};
-use crate::checkpoint_text::files_text;
-use crate::drift_text;
-use crate::evidence_text;
-use crate::live::Ask;
 use crate::offline_session::{Looker, agent_presence, load_or_stand_in, read_last_words, to_json};
-use crate::record_text::word;
 use crate::session_arg::SessionArg;
-use crate::status_text::{
-    agent_lives, forked_from, held, is_unknown, meaning, next, silent_command, style, trouble, uncertain,
-};
-use crate::worktree_text::worktree_text;
 
 /// Show what a session is doing, since when, and how that is known
 ///

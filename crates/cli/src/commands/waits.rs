@@ -4,6 +4,9 @@ use std::io::Write;
 
 use rekindle_client::clock::SystemClock;
 use rekindle_client::{Exit, Failure, read};
+use rekindle_display::hints::ours;
+use rekindle_display::live::{Ask, how_to_answer};
+use rekindle_display::record_text::word;
 use rekindle_domain::time::Clock;
 use rekindle_terminal::output::{BOLD, DIM, WARN, styled, when};
 use rekindle_wire::token_text::TokenText;
@@ -14,10 +17,7 @@ use serde_json::value::{RawValue, to_raw_value};
 
 use super::Context;
 use super::answer::find;
-use crate::hints::ours;
-use crate::live::{Ask, how_to_answer};
 use crate::offline_session;
-use crate::record_text::word;
 
 /// List what agents ask and nobody has answered
 ///

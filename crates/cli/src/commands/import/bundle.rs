@@ -7,6 +7,7 @@ use std::sync::Arc;
 use rekindle_agent::known::AgentDirectories;
 use rekindle_client::clock::SystemClock;
 use rekindle_client::failure::{Exit, Failure};
+use rekindle_display::hints::ours;
 use rekindle_domain::blob_id::BlobId;
 use rekindle_domain::time::Clock;
 use rekindle_service::bundles::BundleFile;
@@ -26,7 +27,6 @@ use super::Args;
 use crate::bundle_progress::BundleProgress;
 use crate::commands::export::failure;
 use crate::commands::{Context, capture_options};
-use crate::hints::ours;
 use crate::passphrase;
 
 pub(super) fn run(context: &Context, args: &Args) -> Result<Exit, Failure> {

@@ -7,6 +7,7 @@ use std::time::Instant;
 use rekindle_client::clock::SystemClock;
 use rekindle_client::failure::{Exit, Failure};
 use rekindle_client::{Client, read};
+use rekindle_display::hints::ours;
 use rekindle_domain::time::Clock;
 use rekindle_notify::{Message, Sink, Sinks};
 use rekindle_terminal::output::{self, BAD, BOLD, DIM, GOOD, PLAIN};
@@ -16,7 +17,6 @@ use rekindle_wire::view::SinkTested;
 use serde_json::json;
 
 use super::{Context, sinks};
-use crate::hints::ours;
 
 /// Send a message through each sink, and say what came of it
 ///

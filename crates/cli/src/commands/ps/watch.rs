@@ -9,6 +9,8 @@ use rekindle_client::clock::SystemClock;
 use rekindle_client::follow_all::{self, News};
 use rekindle_client::{Client, Exit, Failure};
 use rekindle_daemon::config::Config;
+use rekindle_display::canvas::Canvas;
+use rekindle_display::live::{Pressed, Terminal, is_foreground};
 use rekindle_domain::time::Clock;
 use rekindle_terminal::on_exit_signal;
 use rekindle_terminal::output::{self, DIM, WARN, styled};
@@ -18,8 +20,6 @@ use signal_hook::iterator::Signals;
 
 use super::bell::WatchBell;
 use super::{Args, Context, Listed, Listing, SessionFilter, report};
-use crate::canvas::Canvas;
-use crate::live::{Pressed, Terminal, is_foreground};
 
 /// What comes together is shown together.
 const SETTLED: Duration = Duration::from_millis(30);

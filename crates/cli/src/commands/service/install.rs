@@ -5,6 +5,7 @@ use rekindle_client::failure::{Exit, Failure};
 use rekindle_client::logout::facts_of;
 use rekindle_client::problem::Problem;
 use rekindle_client::unit::{Manager, RELOADED, Survey, Unit};
+use rekindle_display::live::diff;
 use rekindle_store::disk::RealDisk;
 use rekindle_store::home;
 use rekindle_store::layout::Layout;
@@ -13,7 +14,6 @@ use serde_json::json;
 
 use super::status::print_survey;
 use crate::commands::{Context, stop};
-use crate::live::diff;
 
 /// Install the service, start it, and say what becomes of agents at logout and restart
 ///

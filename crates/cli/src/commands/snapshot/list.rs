@@ -2,6 +2,7 @@
 
 use rekindle_client::clock::SystemClock;
 use rekindle_client::{Exit, Failure};
+use rekindle_display::record_text::word;
 use rekindle_domain::time::Clock;
 use rekindle_terminal::output::{self, BAD, BOLD, DIM, PLAIN, table};
 use rekindle_wire::view::SnapshotView;
@@ -9,7 +10,6 @@ use rekindle_workspace::tree::short_name;
 use serde_json::json;
 
 use super::{Context, Named, list_of};
-use crate::record_text::word;
 
 /// List a session's snapshots, the latest first
 #[derive(Debug, clap::Args)]

@@ -4,6 +4,7 @@ use std::io::Write;
 use std::path::Path;
 
 use rekindle_client::{Client, Exit, Failure, read};
+use rekindle_display::hints::ours;
 use rekindle_terminal::sanitise;
 use rekindle_wire::request::NewSnapshotRestore;
 use rekindle_wire::view::{FilesOutcome, RestoredSession, SnapshotDetail};
@@ -11,7 +12,6 @@ use rekindle_wire::view::{FilesOutcome, RestoredSession, SnapshotDetail};
 use super::{Context, LIST, Named};
 use crate::commands::workspace;
 use crate::confirm::{can_ask, confirmed};
-use crate::hints::ours;
 
 /// Go on from a snapshot: in a new session, or in the session's place
 ///

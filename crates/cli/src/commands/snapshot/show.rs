@@ -4,6 +4,7 @@ use std::io::Write;
 
 use rekindle_client::clock::SystemClock;
 use rekindle_client::{Exit, Failure};
+use rekindle_display::record_text::word;
 use rekindle_domain::time::Clock;
 use rekindle_terminal::output::{self, BOLD, DIM, grouped, plural, styled};
 use rekindle_terminal::sanitise;
@@ -12,7 +13,6 @@ use rekindle_workspace::tree::short_name;
 use serde_json::json;
 
 use super::{Context, LIST, Named, detail_of};
-use crate::record_text::word;
 
 /// Show what a session was when a snapshot was taken
 ///

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use rekindle_client::clock::SystemClock;
 use rekindle_client::{Exit, Failure, read};
+use rekindle_display::hints::ours;
 use rekindle_domain::age::Age;
 use rekindle_domain::event::{Budget, DEFAULT_ATTEMPTS};
 use rekindle_domain::time::{Clock, Timestamp};
@@ -16,7 +17,6 @@ use super::table::write_tasks;
 use super::task_arg::find;
 use super::task_file;
 use crate::commands::Context;
-use crate::hints::ours;
 use crate::prompt_arg::prompt;
 use crate::session_options::{SessionOptions, seconds};
 

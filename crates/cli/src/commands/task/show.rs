@@ -4,6 +4,8 @@ use std::io::Write;
 
 use rekindle_client::clock::SystemClock;
 use rekindle_client::{Exit, Failure};
+use rekindle_display::hints::ours;
+use rekindle_display::worktree_text::worktree_text;
 use rekindle_domain::event::FilesTouched;
 use rekindle_domain::time::Clock;
 use rekindle_terminal::output::{BOLD, DIM, plural, styled, when};
@@ -14,8 +16,6 @@ use super::table::{style, why};
 use super::task_arg::TaskArg;
 use super::worktree::in_its_place;
 use crate::commands::Context;
-use crate::hints::ours;
-use crate::worktree_text::worktree_text;
 
 /// Show a task: where it stands and why, its attempts, its session
 #[derive(Debug, clap::Args)]

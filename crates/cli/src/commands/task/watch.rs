@@ -6,6 +6,8 @@ use std::time::{Duration, Instant};
 
 use rekindle_client::clock::SystemClock;
 use rekindle_client::{Client, Exit, Failure, follow_all};
+use rekindle_display::canvas::Canvas;
+use rekindle_display::live::{Pressed, Terminal, is_foreground};
 use rekindle_domain::event::TaskStatus;
 use rekindle_domain::time::Clock;
 use rekindle_terminal::on_exit_signal;
@@ -13,9 +15,7 @@ use rekindle_terminal::output::{self, BOLD, DIM, WARN, plural, styled};
 use rekindle_wire::view::{TaskList, TaskView};
 
 use super::table::write_tasks;
-use crate::canvas::Canvas;
 use crate::commands::Context;
-use crate::live::{Pressed, Terminal, is_foreground};
 
 /// Watch the tasks that have not ended: progress, last words, and what those wait for that wait
 #[derive(Debug, clap::Args)]

@@ -7,8 +7,9 @@ use std::io::Write;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
-use clap::builder::styling::Style;
+use anstyle::Style;
 use rekindle_client::follow::{Follow, Heard};
+use rekindle_client::payloads::Payloads;
 use rekindle_client::{Client, Exit, Failure};
 use rekindle_terminal::on_exit_signal;
 use rekindle_terminal::output::{self, COURSE, DIM, WARN};
@@ -24,7 +25,6 @@ use super::piece::Piece;
 use super::questions::Questions;
 use super::run_end::RunEnd;
 use super::screen::Screen;
-use crate::context::Context;
 use crate::hints::attach;
 use crate::status_text::{next, silent_command};
 
@@ -40,33 +40,44 @@ enum Input {
     Signal,
 }
 
+/// What is watched, and how it is shown.
+pub struct Watch<'a> {
+    /// The daemon.
+    pub client: &'a Client,
+    /// The session.
+    pub session: String,
+    /// The record behind which it begins.
+    pub after: u64,
+    /// What is waited for.
+    pub goal: Goal,
+    /// Print JSON.
+    pub json: bool,
+    /// The payloads that are kept apart.
+    pub payloads: Payloads,
+}
+
 /// Watches a session from behind a record until what was asked is done; returns how it ended.
-pub(crate) fn watch(
-    context: &Context,
-    client: &Client,
-    session: String,
-    after: u64,
-    goal: Goal,
-) -> Result<Exit, Failure> {
+pub fn watch(watch: Watch<'_>) -> Result<Exit, Failure> {
+    let Watch { client, session, after, goal, json, payloads } = watch;
     let (tell, inputs) = mpsc::channel();
     let signals = tell.clone();
     on_exit_signal(move || signals.send(Input::Signal).is_ok())
         .map_err(|error| Failure::failed("signals", error))?;
     let pressed = tell.clone();
     let pressed = move |key| pressed.send(Input::Pressed(key)).is_ok();
-    let terminal = if context.json { None } else { Terminal::take(pressed) };
+    let terminal = if json { None } else { Terminal::take(pressed) };
     // Whoever has a terminal here is not told by notifications what it shows.
     let attended = terminal.is_some();
     let follow = Follow { target: client.target().clone(), session: session.clone(), after, attended };
     follow.begin(move |news| tell.send(Input::Heard(news)).is_ok());
     let mut watching = Watching {
-        picture: Picture::new(context.blobs()),
+        picture: Picture::new(payloads),
         screen: Screen::ours(),
         interactive: terminal.is_some(),
         questions: Questions::default(),
         aim: Aim::new(goal),
         has_spoken: false,
-        context,
+        json,
         client,
         session,
     };
@@ -79,7 +90,7 @@ pub(crate) fn watch(
 }
 
 struct Watching<'a> {
-    context: &'a Context,
+    json: bool,
     client: &'a Client,
     session: String,
     picture: Picture,
@@ -120,12 +131,12 @@ impl Watching<'_> {
     fn handle_event(&mut self, heard: Heard) -> Result<Option<Exit>, Failure> {
         let pieces = match heard {
             Heard::Record(line) => {
-                if self.context.json {
+                if self.json {
                     print_json(&line)?;
                 }
                 self.picture.record(&line)
             }
-            Heard::Words(words) if self.context.json => {
+            Heard::Words(words) if self.json => {
                 let delta = json!({"message_id": words.message_id, "kind": words.kind, "text": words.text});
                 print_json(&json!({ "delta": delta }).to_string())?;
                 return Ok(None);
@@ -167,7 +178,7 @@ impl Watching<'_> {
     fn handle_piece(&mut self, piece: Piece) -> Result<Option<Exit>, Failure> {
         // Whoever takes the answer from stdout wants that of the message, and of none before it.
         let piece = if self.aim.is_before() { piece.aside() } else { piece };
-        if !self.context.json {
+        if !self.json {
             self.screen.show(&piece)?;
         }
         match piece {
@@ -215,7 +226,7 @@ impl Watching<'_> {
 
     /// Tells of a command that says nothing what it may be; once.
     fn hint_silent_command(&mut self) -> Result<(), Failure> {
-        if std::mem::replace(&mut self.has_spoken, true) || self.context.json {
+        if std::mem::replace(&mut self.has_spoken, true) || self.json {
             return Ok(());
         }
         if let Some(hint) = self.fetch_session().as_ref().and_then(silent_command) {

@@ -15,7 +15,7 @@ const LOOK: Duration = Duration::from_millis(100);
 
 /// What a person does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Pressed {
+pub enum Pressed {
     /// Wants to leave.
     Leave,
     /// Wants the run to end.
@@ -29,13 +29,13 @@ pub(crate) enum Pressed {
 }
 
 /// A terminal whose keys are ours; given back when this goes away.
-pub(crate) struct Terminal {
+pub struct Terminal {
     wanted: Arc<AtomicBool>,
 }
 
 impl Terminal {
     /// Takes the terminal's keys, if a person sits at one: their keys come from stdin, their questions go to stderr.
-    pub(crate) fn take(mut tell: impl FnMut(Pressed) -> bool + Send + 'static) -> Option<Terminal> {
+    pub fn take(mut tell: impl FnMut(Pressed) -> bool + Send + 'static) -> Option<Terminal> {
         if !io::stdin().is_terminal()
             || !io::stderr().is_terminal()
             || !is_foreground()
@@ -74,7 +74,7 @@ impl Terminal {
 }
 
 /// Tells whether the terminal is ours to take: whoever a shell runs in the background would be stopped for it.
-pub(crate) fn is_foreground() -> bool {
+pub fn is_foreground() -> bool {
     // A terminal that controls nobody belongs to whoever has it.
     rustix::termios::tcgetpgrp(io::stdin()).map_or(true, |group| group == rustix::process::getpgrp())
 }

@@ -12,7 +12,7 @@ const GOES_ON: Duration = Duration::from_secs(60);
 
 /// What is waited for.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Goal {
+pub enum Goal {
     /// The end of this run.
     Run(String),
     /// The end of the run that a message begins.

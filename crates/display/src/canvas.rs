@@ -10,7 +10,7 @@ const TAKE: &str = "\x1b[?1049h\x1b[?25l\x1b[H\x1b[J";
 const GIVE_BACK: &str = "\x1b[?25h\x1b[?1049l";
 
 /// The terminal while we draw on it; given back when this goes away.
-pub(crate) struct Canvas {
+pub struct Canvas {
     /// What was drawn last.
     shown: String,
     coloured: bool,
@@ -18,7 +18,7 @@ pub(crate) struct Canvas {
 
 impl Canvas {
     /// Takes the terminal behind stdout.
-    pub(crate) fn take() -> io::Result<Canvas> {
+    pub fn take() -> io::Result<Canvas> {
         let before = std::panic::take_hook();
         std::panic::set_hook(Box::new(move |panic| {
             give_back();
@@ -30,7 +30,7 @@ impl Canvas {
     }
 
     /// Draws a text; nothing happens if it stands there already.
-    pub(crate) fn draw(&mut self, text: &str) -> io::Result<()> {
+    pub fn draw(&mut self, text: &str) -> io::Result<()> {
         let (columns, rows) = size();
         let mut drawn = picture(text, columns, rows);
         if !self.coloured {
@@ -44,12 +44,12 @@ impl Canvas {
     }
 
     /// Rings the bell of the terminal.
-    pub(crate) fn ring(&self) -> io::Result<()> {
+    pub fn ring(&self) -> io::Result<()> {
         write("\x07")
     }
 
     /// Forgets what was drawn: the terminal may show something else by now.
-    pub(crate) fn resized(&mut self) -> io::Result<()> {
+    pub fn resized(&mut self) -> io::Result<()> {
         self.shown.clear();
         write("\x1b[H\x1b[J")
     }

@@ -35,7 +35,7 @@ fn words(reason: NotTakenReason) -> String {
 }
 
 /// Says how many files were touched.
-pub(crate) fn touched_text(touched: TouchedView) -> String {
+pub fn touched_text(touched: TouchedView) -> String {
     match touched {
         TouchedView { files: 0, .. } => "no file touched".to_owned(),
         TouchedView { files, lines_added, lines_removed } => {
@@ -46,7 +46,7 @@ pub(crate) fn touched_text(touched: TouchedView) -> String {
 }
 
 /// Says what the latest run did to its files, or why that is not known.
-pub(crate) fn files_text(run: &RunView) -> Option<String> {
+pub fn files_text(run: &RunView) -> Option<String> {
     let missing = |at: &str, checkpoint: &Option<CheckpointView>| {
         let why = checkpoint.as_ref()?.not_taken?;
         Some(format!("not known: the checkpoint at its {at} was not taken ({})", words(why)))

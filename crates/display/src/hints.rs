@@ -11,18 +11,18 @@ use rekindle_terminal::output::shell_word;
 static WHOM: OnceLock<String> = OnceLock::new();
 
 /// Remembers what the command line says of whom to speak to: flags and their values, those that were given.
-pub(crate) fn remember(flags: &[(&str, Option<&OsStr>)]) {
+pub fn remember(flags: &[(&str, Option<&OsStr>)]) {
     // Set once, when the command line was read.
     let _ = WHOM.set(flags_text(flags));
 }
 
 /// Writes a command of ours as it has to be given.
-pub(crate) fn ours(rest: impl Display) -> String {
+pub fn ours(rest: impl Display) -> String {
     format!("rekindle {}{rest}", WHOM.get().map_or("", String::as_str))
 }
 
 /// Writes the command that watches a session.
-pub(crate) fn attach(session: impl Display) -> String {
+pub fn attach(session: impl Display) -> String {
     ours(format_args!("attach {session}"))
 }
 

@@ -6,7 +6,7 @@ use rekindle_domain::time::Timestamp;
 use rekindle_terminal::output::when;
 
 /// Says how a status is known, a sentence each.
-pub(crate) fn sentences(evidence: &Evidence, now: Timestamp) -> Vec<String> {
+pub fn sentences(evidence: &Evidence, now: Timestamp) -> Vec<String> {
     let mut known = vec![format!("record {} of its log", evidence.last_seq)];
     if let Some(holder) = &evidence.holder {
         let process = holder.process.map(|process| format!(" (process {})", process.pid)).unwrap_or_default();

@@ -14,7 +14,7 @@ pub(crate) enum WorktreeNext {
 }
 
 /// Says what became of a worktree.
-pub(crate) fn worktree_text(worktree: &WorktreeView) -> String {
+pub fn worktree_text(worktree: &WorktreeView) -> String {
     let WorktreeView { branch, origin, merged_into, .. } = worktree;
     if !worktree.owned {
         return format!("{branch}, in a worktree made for {origin} that another session has");

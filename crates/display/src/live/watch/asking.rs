@@ -22,7 +22,7 @@ impl Watching<'_> {
         if since.elapsed() < UNANSWERED {
             return Ok(None);
         }
-        if !self.context.json {
+        if !self.json {
             let mut lines = ask.lines.clone();
             lines.extend(ask.options());
             lines.push((BOLD, how_to_answer(ask)));

@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use clap::builder::styling::Style;
+use anstyle::Style;
 use rekindle_client::content_text::{asked, value_text};
 use rekindle_client::failure::Failure;
 use rekindle_client::payloads::Payloads;
@@ -24,7 +24,7 @@ const KIND_WIDTH: usize = 15;
 const INDENT: &str = "       ";
 
 /// Prints records on stdout: as they stand, or as text.
-pub(crate) struct RecordPrinter {
+pub struct RecordPrinter {
     out: Box<dyn Write>,
     /// Verbatim: not even through what takes colours out.
     json: bool,
@@ -37,7 +37,7 @@ pub(crate) struct RecordPrinter {
 
 impl RecordPrinter {
     /// Prints JSON, or text with what is kept apart.
-    pub(crate) fn new(json: bool, blobs: Payloads) -> RecordPrinter {
+    pub fn new(json: bool, blobs: Payloads) -> RecordPrinter {
         let out: Box<dyn Write> =
             if json { Box::new(output::verbatim()) } else { Box::new(output::stdout()) };
         let (width, wraps) = (output::width(), output::is_terminal());
@@ -45,7 +45,7 @@ impl RecordPrinter {
     }
 
     /// Prints a record as a daemon sends it.
-    pub(crate) fn print(&mut self, record: &str) -> Result<(), Failure> {
+    pub fn print(&mut self, record: &str) -> Result<(), Failure> {
         if self.json {
             return Ok(writeln!(self.out, "{record}")?);
         }
@@ -59,13 +59,13 @@ impl RecordPrinter {
     }
 
     /// Prints a record.
-    pub(crate) fn print_line(&mut self, line: &Line<'_>) -> Result<(), Failure> {
+    pub fn print_line(&mut self, line: &Line<'_>) -> Result<(), Failure> {
         let printed = if self.json { writeln!(self.out, "{}", line.text) } else { self.write_text(line) };
         Ok(printed?)
     }
 
     /// Hands what was printed on.
-    pub(crate) fn flush(&mut self) -> Result<(), Failure> {
+    pub fn flush(&mut self) -> Result<(), Failure> {
         Ok(self.out.flush()?)
     }
 
@@ -147,7 +147,7 @@ pub(crate) fn message_text(content: &Raw<'_>, blobs: &Payloads) -> String {
 }
 
 /// Returns a payload that may be kept apart.
-pub(crate) fn payload(raw: &Raw<'_>, blobs: &Payloads) -> Value {
+pub fn payload(raw: &Raw<'_>, blobs: &Payloads) -> Value {
     let fetched = serde_json::from_str::<BlobRef>(raw.as_json()).ok();
     let fetched = fetched.and_then(|reference| blobs.get(&reference).ok());
     match fetched {
@@ -338,7 +338,7 @@ fn by(who: Option<&str>) -> String {
 }
 
 /// Returns the word that stands for a value on disk.
-pub(crate) fn word(value: &impl serde::Serialize) -> String {
+pub fn word(value: &impl serde::Serialize) -> String {
     match serde_json::to_value(value) {
         Ok(Value::String(word)) => word.replace('_', " "),
         _ => String::new(),

@@ -1,6 +1,6 @@
 //! What there is to be shown or known of a session: what records and words become.
 
-use clap::builder::styling::Style;
+use anstyle::Style;
 use rekindle_terminal::sanitise;
 
 use super::ask::Ask;

@@ -1,6 +1,6 @@
 //! What an agent changes in a file, as people read it: a unified difference, a style to each line.
 
-use clap::builder::styling::Style;
+use anstyle::Style;
 use serde_json::Value;
 use similar::{ChangeTag, TextDiff};
 
@@ -14,7 +14,7 @@ const CONTEXT: usize = 3;
 const MAX_COMPARED: usize = 4 << 20;
 
 /// A line and how it looks.
-pub(crate) type Styled = (Style, String);
+pub type Styled = (Style, String);
 
 /// Returns the differences in a tool call's content, whole.
 pub(crate) fn diffs(content: &Value) -> Vec<Styled> {
@@ -37,7 +37,7 @@ fn diff(block: &Value) -> Vec<Styled> {
 }
 
 /// Returns what changes from one text to another.
-pub(crate) fn compared(old: &str, new: &str) -> Vec<Styled> {
+pub fn compared(old: &str, new: &str) -> Vec<Styled> {
     let mut lines = Vec::new();
     let diff = TextDiff::from_lines(old, new);
     for hunk in diff.unified_diff().context_radius(CONTEXT).iter_hunks() {

@@ -102,7 +102,7 @@ impl Questions {
 }
 
 /// Says how a wait is answered from a command line.
-pub(crate) fn how_to_answer(ask: &Ask) -> String {
+pub fn how_to_answer(ask: &Ask) -> String {
     let wait = &ask.wait_id;
     match ask.choices.first() {
         Some(_) => format!("answer with: {}", ours(format_args!("answer {wait} NUMBER"))),
@@ -114,12 +114,12 @@ pub(crate) fn how_to_answer(ask: &Ask) -> String {
 const TOLD: usize = 60;
 
 /// Says what was chosen, as far as it is told again.
-pub(crate) fn short_answer_text(ask: &Ask, answer: &NewAnswer) -> String {
+pub fn short_answer_text(ask: &Ask, answer: &NewAnswer) -> String {
     cut(&answer_text(ask, answer), TOLD)
 }
 
 /// Says what was chosen.
-pub(crate) fn answer_text(ask: &Ask, answer: &NewAnswer) -> String {
+pub fn answer_text(ask: &Ask, answer: &NewAnswer) -> String {
     let id = answer.option_id.as_deref();
     let choice = ask.choices.iter().find(|choice| Some(choice.id.as_str()) == id);
     let given = choice.map(|choice| choice.name.as_str());

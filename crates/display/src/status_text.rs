@@ -1,6 +1,6 @@
 //! A session's status in words and colours, the same wherever it is shown. The status itself is derived by the domain.
 
-use clap::builder::styling::Style;
+use anstyle::Style;
 use rekindle_domain::event::tool_label;
 use rekindle_domain::projector::{HolderProof, SessionStatus};
 use rekindle_terminal::output::{BAD, COURSE, DIM, GOOD, WARN};
@@ -52,12 +52,12 @@ pub(crate) fn is_damaged(session: &SessionView) -> bool {
 }
 
 /// Returns why nothing happens in a session. Damage is told by its health, and not twice.
-pub(crate) fn held(session: &SessionView) -> Option<&str> {
+pub fn held(session: &SessionView) -> Option<&str> {
     session.held.as_deref().filter(|_| !is_damaged(session))
 }
 
 /// Tells why a session is left alone although its log is not damaged: it cannot be loaded.
-pub(crate) fn trouble(session: &SessionView) -> Option<&str> {
+pub fn trouble(session: &SessionView) -> Option<&str> {
     let unusable = matches!(session.health.state, HealthState::Degraded | HealthState::Quarantined);
     let detail = session.health.detail.as_deref().filter(|_| unusable);
     detail.filter(|detail| detail.ends_with(LEFT_ALONE))
@@ -65,7 +65,7 @@ pub(crate) fn trouble(session: &SessionView) -> Option<&str> {
 
 /// Tells whether not even the first record of a session can be read, or nothing else was read yet: its status and its times are
 /// then those of a session in which nothing ever happened, and say nothing.
-pub(crate) fn is_unknown(session: &SessionView) -> bool {
+pub fn is_unknown(session: &SessionView) -> bool {
     is_being_read(session) || session.last_seq == 0 && (is_damaged(session) || trouble(session).is_some())
 }
 
@@ -75,7 +75,7 @@ fn is_being_read(session: &SessionView) -> bool {
 }
 
 /// Returns the status in a word or two, for lists.
-pub(crate) fn label(session: &SessionView) -> String {
+pub fn label(session: &SessionView) -> String {
     if is_being_read(session) {
         return "reading".into();
     }
@@ -94,7 +94,7 @@ pub(crate) fn label(session: &SessionView) -> String {
 }
 
 /// Returns how a status looks.
-pub(crate) fn style(session: &SessionView) -> Style {
+pub fn style(session: &SessionView) -> Style {
     if is_being_read(session) {
         return WARN;
     }
@@ -118,7 +118,7 @@ pub(crate) fn style(session: &SessionView) -> Style {
 }
 
 /// Returns what went wrong in the last run of a session that does nothing now.
-pub(crate) fn last_run(session: &SessionView) -> Option<String> {
+pub fn last_run(session: &SessionView) -> Option<String> {
     let (how, colon) = match course(session) {
         Course::Failed => ("failed", ":"),
         Course::Cancelled => ("was cancelled", ""),
@@ -131,18 +131,18 @@ pub(crate) fn last_run(session: &SessionView) -> Option<String> {
 }
 
 /// Returns what a session was forked from.
-pub(crate) fn forked_from(session: &SessionView) -> Option<String> {
+pub fn forked_from(session: &SessionView) -> Option<String> {
     let from = session.forked_from?;
     Some(format!("from {} behind record {}", from.session_id, from.seq))
 }
 
 /// Tells whether a session's holder is known to live.
-pub(crate) fn agent_lives(session: &SessionView) -> bool {
+pub fn agent_lives(session: &SessionView) -> bool {
     session.evidence.holder.is_some_and(|holder| holder.alive == Some(true))
 }
 
 /// Says what a status means for this session; `unheard` tells why no daemon said so, if none did.
-pub(crate) fn meaning(session: &SessionView, unheard: Option<&str>) -> String {
+pub fn meaning(session: &SessionView, unheard: Option<&str>) -> String {
     if is_unknown(session) {
         let word = if is_damaged(session) { "damaged" } else { "unreadable" };
         return format!("{word}, not even its first record can be read");
@@ -214,7 +214,7 @@ fn running(session: &SessionView) -> &'static str {
 }
 
 /// Tells what a command that has written nothing may be: an agent that waits to be spoken to in its protocol.
-pub(crate) fn silent_command(session: &SessionView) -> Option<&'static str> {
+pub fn silent_command(session: &SessionView) -> Option<&'static str> {
     let silent = session.profile == "exec" && session.last_words.as_deref().is_none_or(str::is_empty);
     match session.run.as_ref()?.state {
         _ if !silent => None,
@@ -229,7 +229,7 @@ pub(crate) fn silent_command(session: &SessionView) -> Option<&'static str> {
 }
 
 /// Says what may or may not have happened when the last run was cut.
-pub(crate) fn uncertain(session: &SessionView) -> Vec<String> {
+pub fn uncertain(session: &SessionView) -> Vec<String> {
     let Some(open) = session.run.as_ref().and_then(|run| run.uncertain.as_ref()) else { return Vec::new() };
     let mut lines: Vec<String> =
         open.tool_calls.iter().map(|call| tool_label(&call.title, call.input.as_deref())).collect();
@@ -246,7 +246,7 @@ pub(crate) fn uncertain(session: &SessionView) -> Vec<String> {
 
 /// Says what can be done now. What needs a daemon starts one. Whatever would add to a damaged log is refused, so that there
 /// only the damage is spoken of.
-pub(crate) fn next(session: &SessionView) -> String {
+pub fn next(session: &SessionView) -> String {
     let next = next_of_session(session);
     match next_of_worktree(session) {
         Some(WorktreeNext::Instead(text)) => text,

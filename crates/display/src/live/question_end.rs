@@ -11,9 +11,9 @@ use crate::record_text::{payload, word};
 
 /// How a question ended.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct QuestionEnd {
+pub struct QuestionEnd {
     /// The wait.
-    pub(crate) wait_id: String,
+    pub wait_id: String,
     how: ResumeHow,
     by: Option<String>,
     answer: Value,
@@ -21,7 +21,7 @@ pub(crate) struct QuestionEnd {
 
 impl QuestionEnd {
     /// Reads the record that says so.
-    pub(crate) fn read(resumed: &RunResumed<'_>, blobs: &Payloads) -> QuestionEnd {
+    pub fn read(resumed: &RunResumed<'_>, blobs: &Payloads) -> QuestionEnd {
         let answer = resumed.answer.as_ref().map(|raw| payload(raw, blobs)).unwrap_or_default();
         // What was sent to the agent is kept as the line that it was.
         let line = answer.as_str().and_then(|line| serde_json::from_str(line).ok());
@@ -62,12 +62,12 @@ impl QuestionEnd {
     }
 
     /// Tells whether someone answered just that.
-    pub(crate) fn is_answered_so(&self, ask: &Ask, given: &str) -> bool {
+    pub fn is_answered_so(&self, ask: &Ask, given: &str) -> bool {
         self.how == ResumeHow::Answered && self.answer(ask).as_deref() == Some(given)
     }
 
     /// Says how it ended: `answered by local: Allow`.
-    pub(crate) fn text(&self, ask: &Ask) -> String {
+    pub fn text(&self, ask: &Ask) -> String {
         let by = self.by.as_ref().map(|who| format!(" by {who}")).unwrap_or_default();
         let answer = self.answer(ask).filter(|_| self.how == ResumeHow::Answered);
         format!("{}{by}{}", word(&self.how), answer.map(|answer| format!(": {answer}")).unwrap_or_default())

@@ -7,7 +7,7 @@ use rekindle_terminal::output::{grouped, plural};
 const NAMED: usize = 5;
 
 /// Says what drifted, a sentence for each.
-pub(crate) fn sentences(drift: &Drift) -> Vec<String> {
+pub fn sentences(drift: &Drift) -> Vec<String> {
     let mut said = Vec::new();
     if let Some(directory) = &drift.directory {
         let (from, to) = (&directory.from, &directory.to);

@@ -1,6 +1,6 @@
 //! What an agent asks, and the answers it takes: its own options, numbered. Pure.
 
-use clap::builder::styling::Style;
+use anstyle::Style;
 use rekindle_client::content_text::{asked, value_text};
 use rekindle_terminal::output::{BOLD, DIM, PLAIN, WARN};
 use rekindle_terminal::sanitise;
@@ -11,18 +11,18 @@ use super::diff::{Styled, diffs};
 
 /// A wait as it is put to a person.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Ask {
+pub struct Ask {
     /// The wait.
     pub(crate) wait_id: String,
     /// What may be chosen; with none, words are wanted.
-    pub(crate) choices: Vec<Choice>,
+    pub choices: Vec<Choice>,
     /// What it asks, line by line, whole.
-    pub(crate) lines: Vec<Styled>,
+    pub lines: Vec<Styled>,
 }
 
 /// One of the agent's own options.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Choice {
+pub struct Choice {
     /// The agent's name for it.
     pub(crate) id: String,
     /// What a person reads.
@@ -33,7 +33,7 @@ pub(crate) struct Choice {
 
 impl Ask {
     /// Reads a request as it is kept.
-    pub(crate) fn read(wait_id: &str, kind: &str, request: &Value) -> Ask {
+    pub fn read(wait_id: &str, kind: &str, request: &Value) -> Ask {
         let params = request.get("params").unwrap_or(request);
         let mut lines = Vec::new();
         let title = sanitise::line(&asked(request));
@@ -67,7 +67,7 @@ impl Ask {
     }
 
     /// Returns the numbered options as lines.
-    pub(crate) fn options(&self) -> Vec<Styled> {
+    pub fn options(&self) -> Vec<Styled> {
         let line = |(index, choice): (usize, &Choice)| {
             let kind = sanitise::line(&choice.kind);
             let kind = if kind.is_empty() { kind } else { format!("  ({kind})") };
@@ -142,7 +142,7 @@ fn choice(id: &Value, name: &Value, kind: &Value) -> Option<Choice> {
 }
 
 /// Finds the answer that a word on the command line means: a number, an option's id, kind or name.
-pub(crate) fn pick(choices: &[Choice], word: &str) -> Option<NewAnswer> {
+pub fn pick(choices: &[Choice], word: &str) -> Option<NewAnswer> {
     let kind = match word {
         "yes" | "y" | "allow" => "allow_once",
         "no" | "n" | "deny" | "reject" => "reject_once",

@@ -1,0 +1,12 @@
+//! What commands show people: records, statuses, checkpoints and hints in words and colours, and a session as it happens, with
+//! its questions. What is shown comes from a daemon or from a log, and is decided in neither place here.
+
+pub mod canvas;
+pub mod checkpoint_text;
+pub mod drift_text;
+pub mod evidence_text;
+pub mod hints;
+pub mod live;
+pub mod record_text;
+pub mod status_text;
+pub mod worktree_text;
