@@ -1,7 +1,6 @@
 //! Groups of appends: turned into frames together, and the way back if one is refused or the disk says no.
 
 use std::io;
-use std::ops::Range;
 use std::sync::Arc;
 use std::vec;
 
@@ -11,11 +10,11 @@ use rekindle_domain::session::Position;
 use rekindle_domain::time::Timestamp;
 
 use super::erased_fold::Encoder;
+use super::log_writes::StreamLines;
 use super::open_stream::OpenStream;
 use super::open_streams::{Find, OpenStreams};
 use super::{Append, Expect, Persist, Receipts, Reply, Submitted};
 use crate::crash_report::at_work;
-use crate::disk::DiskFile;
 use crate::error::AppendError;
 use crate::line_codec::Codec;
 use crate::wal::frame;
@@ -25,17 +24,6 @@ pub(super) struct PreparedAppend {
     pub(super) append: Append,
     pub(super) reply: Reply,
     pub(super) receipts: Receipts,
-}
-
-/// The lines of a group that belong into one log.
-pub(super) struct StreamLines {
-    pub(super) stream: StreamId,
-    /// Where they are in the group's frames.
-    pub(super) range: Range<usize>,
-    /// Where they belong in the stream's log.
-    pub(super) offset: u64,
-    /// That log, if it is open already.
-    pub(super) log: Option<Arc<dyn DiskFile>>,
 }
 
 /// A group of appends that are written and synced together.
@@ -163,8 +151,7 @@ impl Group {
             // log is sure to mention it: else a torn tail could not be told from damage.
             self.sync |= !open.touched;
             open.unsynced = true;
-            let (range, log) = (begin..self.frames.len(), open.open_log());
-            self.lines.push(StreamLines { stream, range, offset, log });
+            self.lines.push(StreamLines { stream, range: begin..self.frames.len(), offset });
             match first {
                 None => first = Some(receipt),
                 Some(_) => more.push(receipt),

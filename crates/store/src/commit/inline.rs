@@ -5,7 +5,7 @@ use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::machine::CommitMachine;
-use super::{Append, Call, Commits, Receipts, Reply, Slot};
+use super::{Answer, Append, Call, Commits, Receipts, Reply, Slot};
 use crate::error::AppendError;
 use crate::home::HomeLock;
 
@@ -26,7 +26,7 @@ impl Inline {
         machine.finish_log_writes();
         machine.drop_answered();
         machine.advance_checkpoint();
-        slots.iter().map(|slot| slot.take().unwrap_or(Err(AppendError::Closed))).collect()
+        slots.iter().map(|slot| slot.take().map_or(Err(AppendError::Closed), Answer::into_outcome)).collect()
     }
 
     /// Does what a thread does after a while: syncs, tries again what failed, refills the reserve.

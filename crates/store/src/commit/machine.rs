@@ -16,7 +16,7 @@ use rekindle_domain::time::Clock;
 
 use self::checkpoint::Checkpoint;
 pub(crate) use self::checkpoint::Checkpointed;
-use self::write_logs::{UnwrittenLines, WritesUnderWay};
+use self::write_logs::{MOST_UNWRITTEN, UnwrittenLines, WritesUnderWay};
 use super::background_sync::{Syncer, Wake};
 use super::group_commit::{Group, is_urgent};
 use super::helper_thread::HelperThread;
@@ -83,9 +83,9 @@ pub struct CommitMachine {
     touched: BTreeSet<StreamId>,
     /// Streams whose log lacks something that was committed.
     pub(crate) lagging: Arc<LaggingLogs>,
-    /// What the last group adds to the logs, until they have it.
+    /// What the last groups add to the logs, until somebody begins to write it.
     pending: UnwrittenLines,
-    /// What is written into them beside the next group, and by whom.
+    /// What is written into them beside the next groups, and by whom.
     under_way: Option<WritesUnderWay>,
     log_writer: HelperThread,
     /// Wakes whoever drives this, where that is a thread.
@@ -263,10 +263,7 @@ impl CommitMachine {
         if group.appends.is_empty() {
             return;
         }
-        let appended = self.wal.append(&mut group.frames, group.sync);
-        // The logs have what was answered before anything more is.
-        self.finish_log_writes();
-        let error = match appended {
+        let error = match self.wal.append(&mut group.frames, group.sync) {
             Ok(()) => return self.answer(group),
             Err(WalFailure::Unknown(error)) => {
                 let error = Arc::new(error);
@@ -298,8 +295,18 @@ impl CommitMachine {
 
     /// Answers a group that the write-ahead log has; its logs are written behind that, so that nobody waits for them who need not.
     fn answer(&mut self, mut group: Group) {
-        self.unwritten.begin(group.lines.iter().map(|lines| lines.stream));
-        self.pending = UnwrittenLines { lines: mem::take(&mut group.lines), frames: group.frames };
+        if self.pending.size() >= MOST_UNWRITTEN {
+            self.finish_log_writes();
+        }
+        for lines in &group.lines {
+            if let Some(open) = self.streams.get_mut(lines.stream).filter(|open| !open.touched) {
+                open.touched = true;
+                self.touched.insert(lines.stream);
+            }
+        }
+        self.unwritten.add(group.lines.iter().map(|lines| lines.stream));
+        let spare = self.pending.add(mem::take(&mut group.lines), mem::take(&mut group.frames));
+        self.frames = spare.unwrap_or_default();
         if self.wal.lost
             && let Err(error) = self.checkpoint()
         {
@@ -315,8 +322,7 @@ impl CommitMachine {
         self.published.refresh(streams, &self.streams);
         for entry in group.appends {
             entry.append.parts().for_each(|(_, records, _)| self.meter.records.count(records));
-            entry.reply.send(Ok(entry.receipts));
-            self.answered.push(entry.append);
+            self.answered.extend(entry.reply.send_receipts(entry.receipts, entry.append));
         }
     }
 

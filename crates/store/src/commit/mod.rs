@@ -291,22 +291,52 @@ pub(crate) type Outcome = Result<Receipts, AppendError>;
 impl Reply {
     fn send(self, outcome: Outcome) {
         match self {
-            Reply::Slot(slots, index) => slots[index].put(outcome),
+            Reply::Slot(slots, index) => slots[index].put(Answer { outcome, append: None }),
             Reply::Call(call) => call(outcome),
+        }
+    }
+
+    /// Sends the receipts of an append, and the append itself to whoever waits for them; gives it back where nobody does.
+    fn send_receipts(self, receipts: Receipts, append: Append) -> Option<Append> {
+        match self {
+            Reply::Slot(slots, index) => {
+                slots[index].put(Answer { outcome: Ok(receipts), append: Some(append) });
+                None
+            }
+            Reply::Call(call) => {
+                call(Ok(receipts));
+                Some(append)
+            }
         }
     }
 }
 
-/// A place for one outcome.
+/// An answer to somebody who waits: the outcome, and what was appended, which is dropped by who made it: the memory of many records
+/// is freed by many threads then, and not by the one that all of them wait for.
+#[derive(Debug)]
+pub(crate) struct Answer {
+    outcome: Outcome,
+    append: Option<Append>,
+}
+
+impl Answer {
+    /// Takes the outcome, and drops the rest.
+    fn into_outcome(self) -> Outcome {
+        drop(self.append);
+        self.outcome
+    }
+}
+
+/// A place for one answer.
 #[derive(Debug, Default)]
-pub(crate) struct Slot(Mutex<Option<Outcome>>);
+pub(crate) struct Slot(Mutex<Option<Answer>>);
 
 impl Slot {
-    fn put(&self, outcome: Outcome) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(outcome);
+    fn put(&self, answer: Answer) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(answer);
     }
 
-    fn take(&self) -> Option<Outcome> {
+    fn take(&self) -> Option<Answer> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 }

@@ -31,16 +31,14 @@ pub(crate) struct OpenStream {
     synced_to: u64,
     /// The log could not be written; what it lacks is served from memory until it has everything.
     lagging: bool,
-    /// The log is about to be opened.
-    opening: bool,
 }
 
 impl OpenStream {
     pub(crate) fn new<F: Fold>(fold: F, damage: Option<Damage>) -> OpenStream {
         let (stream, damage) = (fold.stream(), damage.map(Arc::new));
         let fold = Box::new(Folded::new(fold));
-        let (touched, unsynced, lagging, opening) = (false, false, false, false);
-        OpenStream { stream, fold, damage, log: None, touched, unsynced, synced_to: 0, lagging, opening }
+        let (touched, unsynced, lagging) = (false, false, false);
+        OpenStream { stream, fold, damage, log: None, touched, unsynced, synced_to: 0, lagging }
     }
 
     pub(super) fn position(&self) -> Position {
@@ -53,32 +51,19 @@ impl OpenStream {
         Some(Committed { fold, damage: self.damage.clone() })
     }
 
-    /// Returns the log if it is open and can be written to.
-    pub(super) fn open_log(&self) -> Option<Arc<dyn DiskFile>> {
-        self.log.clone().filter(|_| !self.lagging)
-    }
-
-    /// Says that the log is about to be written to, and how: one that is closed is opened for its first write since a checkpoint,
-    /// one that lags stays closed.
-    pub(super) fn touch(&mut self) -> Target {
-        (self.touched, self.unsynced) = (true, true);
+    /// Says how the log is written to: one that is closed is opened for its first write since a checkpoint, one that lags stays
+    /// closed.
+    pub(super) fn target(&self) -> Target {
         match &self.log {
             _ if self.lagging => Target::Lagging,
             Some(log) => Target::Open(log.clone()),
-            None if self.opening => Target::Opening,
-            None => {
-                self.opening = true;
-                Target::Closed
-            }
+            None => Target::Closed,
         }
     }
 
-    /// The log was opened, and was that long; or it could not be.
-    pub(super) fn opened(&mut self, log: Option<Arc<dyn DiskFile>>, end: u64) {
-        self.opening = false;
-        if log.is_some() {
-            (self.log, self.synced_to) = (log, end);
-        }
+    /// The log was opened, and was that long.
+    pub(super) fn opened(&mut self, log: Arc<dyn DiskFile>, end: u64) {
+        (self.log, self.synced_to) = (Some(log), end);
     }
 
     /// The log could not be written. It counts as touched: no checkpoint covers what it lacks.
@@ -88,7 +73,7 @@ impl OpenStream {
 
     /// Returns the log to be synced, unless nothing was written to it since it was last: whoever takes it reports a failure.
     pub(super) fn begin_sync(&mut self) -> Option<LogSync> {
-        let log = self.open_log().filter(|_| self.unsynced)?;
+        let log = self.log.clone().filter(|_| self.unsynced && !self.lagging)?;
         self.unsynced = false;
         let end = self.position().log_offset;
         let start = mem::replace(&mut self.synced_to, end);

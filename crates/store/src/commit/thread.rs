@@ -10,7 +10,7 @@ use rekindle_domain::id::StreamId;
 
 use super::machine::CommitMachine;
 use super::published_streams::Published;
-use super::{Append, Call, Commits, Committed, Outcome, Receipts, Reply, Slot, with_answer};
+use super::{Answer, Append, Call, Commits, Committed, Outcome, Receipts, Reply, Slot, with_answer};
 use crate::error::AppendError;
 use crate::fold::Fold;
 use crate::home::HomeLock;
@@ -20,6 +20,9 @@ const SYNC_WITHIN: Duration = Duration::from_secs(1);
 
 /// Most requests that wait for the committer; producers beyond it wait their turn, which bounds memory.
 const QUEUE_LIMIT: usize = 4096;
+
+/// How long the logs may lack what was answered while there is always something else to do: so much goes into each with one call.
+const WRITE_LOGS_WITHIN: Duration = Duration::from_millis(20);
 
 /// How often the committer looks again before it goes to sleep: some 50 µs.
 const LINGER_ROUNDS: usize = 100;
@@ -32,10 +35,17 @@ enum Request {
     Ahead(Call),
 }
 
+/// A batch of requests, which are taken together, by the lowest bit of its number: those of one are answered before the next is
+/// taken, and so before anybody waits for the one after that.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+struct Batch(bool);
+
 #[derive(Default)]
 struct Queue {
     /// Each with when it was handed over.
     requests: Vec<(Request, Instant)>,
+    /// The batch they are.
+    batch: Batch,
     /// The checkpoint under way can go on.
     synced: bool,
     closed: bool,
@@ -53,8 +63,8 @@ struct Shared {
     queue: Mutex<Queue>,
     not_empty: Condvar,
     not_full: Condvar,
-    /// Everyone who waits for an outcome is woken together, once a batch.
-    answered: Condvar,
+    /// Everyone who waits for an outcome of a batch is woken together, and nobody else: of many callers half wait for the next one.
+    answered: [Condvar; 2],
     over: Mutex<bool>,
 }
 
@@ -74,17 +84,17 @@ impl Shared {
     }
 
     #[expect(clippy::result_large_err, reason = "a request is given back only when the committer is gone")]
-    fn push(&self, request: Request) -> Result<(), Request> {
+    fn push(&self, request: Request) -> Result<Batch, Request> {
         let now = Instant::now();
         let Some(mut queue) = self.wait_for_room() else { return Err(request) };
         queue.requests.push((request, now));
-        let first = queue.requests.len() == 1;
+        let (first, batch) = (queue.requests.len() == 1, queue.batch);
         // Woken with the lock free, the committer need not wait for it.
         drop(queue);
         if first {
             self.not_empty.notify_one();
         }
-        Ok(())
+        Ok(batch)
     }
 
     /// Tells whether there will be no more answers.
@@ -92,34 +102,45 @@ impl Shared {
         self.over.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Wakes everyone who waits for an outcome.
-    fn wake(&self) {
+    fn answered(&self, Batch(odd): Batch) -> &Condvar {
+        &self.answered[usize::from(odd)]
+    }
+
+    /// Wakes everyone who waits for an outcome of a batch.
+    fn wake(&self, batch: Batch) {
         drop(self.over());
-        self.answered.notify_all();
+        self.answered(batch).notify_all();
     }
 
     /// Pushes several requests together: they are taken together too.
-    fn push_all(&self, requests: impl Iterator<Item = Request>) -> bool {
+    fn push_all(&self, requests: impl Iterator<Item = Request>) -> Option<Batch> {
         let now = Instant::now();
-        let Some(mut queue) = self.wait_for_room() else { return false };
+        let mut queue = self.wait_for_room()?;
         queue.requests.extend(requests.map(|request| (request, now)));
+        let batch = queue.batch;
         drop(queue);
         self.not_empty.notify_one();
-        true
+        Some(batch)
     }
 
-    /// Waits for an outcome.
-    fn wait(&self, slot: &Slot) -> Outcome {
-        if let Some(outcome) = slot.take() {
-            return outcome;
+    /// Waits for an outcome of a batch.
+    fn wait(&self, slot: &Slot, batch: Batch) -> Outcome {
+        match slot.take().or_else(|| self.wait_for_answer(slot, batch)) {
+            Some(answer) => answer.into_outcome(),
+            None => Err(AppendError::Closed),
         }
+    }
+
+    /// Waits for an answer; none if there will be none.
+    fn wait_for_answer(&self, slot: &Slot, batch: Batch) -> Option<Answer> {
         let mut over = self.over();
         loop {
             // Looked at under the lock that is taken before waking: no wake-up can be missed.
             match slot.take() {
-                Some(outcome) => return outcome,
-                None if *over => return Err(AppendError::Closed),
-                None => over = self.answered.wait(over).unwrap_or_else(PoisonError::into_inner),
+                None if !*over => {
+                    over = self.answered(batch).wait(over).unwrap_or_else(PoisonError::into_inner);
+                }
+                answer => return answer,
             }
         }
     }
@@ -141,13 +162,14 @@ impl Shared {
 /// A ticket for an append under way.
 pub struct Ticket {
     slot: Arc<[Slot]>,
+    batch: Batch,
     shared: Arc<Shared>,
 }
 
 impl Ticket {
     /// Waits for the outcome.
     pub fn wait(self) -> Result<Receipts, AppendError> {
-        self.shared.wait(&self.slot[0])
+        self.shared.wait(&self.slot[0], self.batch)
     }
 }
 
@@ -162,8 +184,8 @@ impl Committer {
     /// Hands over an append and returns at once; appends of one caller are committed in order.
     pub fn submit(&self, append: Append) -> Ticket {
         let slot: Arc<[Slot]> = Arc::new([Slot::default()]);
-        self.hand_over(append, Reply::Slot(slot.clone(), 0));
-        Ticket { slot, shared: self.shared.clone() }
+        let batch = self.hand_over(append, Reply::Slot(slot.clone(), 0));
+        Ticket { slot, batch, shared: self.shared.clone() }
     }
 
     /// Makes several appends together, so that they share one write and one sync, and waits.
@@ -171,10 +193,10 @@ impl Committer {
         let slots: Arc<[Slot]> = appends.iter().map(|_| Slot::default()).collect();
         let replies = (0..slots.len()).map(|index| Reply::Slot(slots.clone(), index));
         let requests = appends.into_iter().zip(replies).map(|(append, reply)| Request::Append(append, reply));
-        if !self.shared.push_all(requests) {
-            slots.iter().for_each(|slot| slot.put(Err(AppendError::Closed)));
-        }
-        slots.iter().map(|slot| self.shared.wait(slot)).collect()
+        let Some(batch) = self.shared.push_all(requests) else {
+            return slots.iter().map(|_| Err(AppendError::Closed)).collect();
+        };
+        slots.iter().map(|slot| self.shared.wait(slot, batch)).collect()
     }
 
     /// Hands over an append; `reply` is called on the committer's thread and must not block.
@@ -183,7 +205,7 @@ impl Committer {
         append: Append,
         reply: impl FnOnce(Result<Receipts, AppendError>) + Send + 'static,
     ) {
-        self.hand_over(append, Reply::Call(Box::new(reply)));
+        let _ = self.hand_over(append, Reply::Call(Box::new(reply)));
     }
 
     /// Returns a stream that is published.
@@ -191,9 +213,15 @@ impl Committer {
         self.published.get(stream)
     }
 
-    fn hand_over(&self, append: Append, reply: Reply) {
-        if let Err(Request::Append(_, reply)) = self.shared.push(Request::Append(append, reply)) {
-            reply.send(Err(AppendError::Closed));
+    /// Hands over an append; the batch matters to nobody if it is answered at once because nothing is taken any more.
+    fn hand_over(&self, append: Append, reply: Reply) -> Batch {
+        match self.shared.push(Request::Append(append, reply)) {
+            Ok(batch) => batch,
+            Err(Request::Append(_, reply)) => {
+                reply.send(Err(AppendError::Closed));
+                Batch::default()
+            }
+            Err(_) => Batch::default(),
         }
     }
 }
@@ -251,7 +279,7 @@ impl Drop for CloseOnExit<'_> {
     fn drop(&mut self) {
         self.0.close();
         *self.0.over() = true;
-        self.0.answered.notify_all();
+        self.0.answered.iter().for_each(Condvar::notify_all);
     }
 }
 
@@ -261,20 +289,34 @@ fn run(mut machine: CommitMachine, shared: &Shared) {
     let (mut requests, mut answered) = (Vec::new(), Vec::new());
     // What opening the home could not finish is gone on with, also if nobody asks for anything.
     let mut tick_at = machine.needs_tick().then(|| Instant::now() + SYNC_WITHIN);
+    // When the logs began to lack something.
+    let mut unwritten_since = None;
     loop {
-        let closing = wait_for_work(shared, &mut requests, tick_at);
+        let mut queue = linger(shared);
+        if queue.is_idle() && machine.has_unwritten_lines() {
+            drop(queue);
+            machine.begin_log_writes();
+            queue = shared.lock();
+        }
+        let (batch, closing) = wait_for_work(shared, queue, &mut requests, tick_at);
         handle(&mut machine, &mut requests, &mut answered);
-        shared.wake();
+        shared.wake(batch);
         let now = Instant::now();
-        // Whoever was answered need not wait for either.
-        machine.begin_log_writes();
+        // Whoever was answered need not wait for any of this.
+        machine.poll_log_writes();
+        if !machine.has_unwritten_lines() {
+            unwritten_since = None;
+        } else if machine.are_log_writes_due()
+            || now.duration_since(*unwritten_since.get_or_insert(now)) >= WRITE_LOGS_WITHIN
+        {
+            machine.begin_log_writes();
+        }
         machine.drop_answered();
         answered.drain(..).for_each(|since| meter.appends.observe(now.duration_since(since)));
         if tick_at.is_some_and(|at| Instant::now() >= at) {
             machine.tick();
             tick_at = None;
         }
-        // Nor for this.
         machine.advance_checkpoint();
         tick_at = machine.needs_tick().then(|| tick_at.unwrap_or_else(|| Instant::now() + SYNC_WITHIN));
         if closing {
@@ -301,9 +343,13 @@ fn linger(shared: &Shared) -> MutexGuard<'_, Queue> {
     shared.lock()
 }
 
-/// Waits until there are requests, it is time for a tick, or nothing more will come; tells the last.
-fn wait_for_work(shared: &Shared, requests: &mut Vec<(Request, Instant)>, tick_at: Option<Instant>) -> bool {
-    let mut queue = linger(shared);
+/// Waits until there are requests, it is time for a tick, or nothing more will come; returns which batch was taken, and tells the last.
+fn wait_for_work(
+    shared: &Shared,
+    mut queue: MutexGuard<'_, Queue>,
+    requests: &mut Vec<(Request, Instant)>,
+    tick_at: Option<Instant>,
+) -> (Batch, bool) {
     while queue.is_idle() {
         let Some(at) = tick_at else {
             queue = shared.not_empty.wait(queue).unwrap_or_else(PoisonError::into_inner);
@@ -318,13 +364,14 @@ fn wait_for_work(shared: &Shared, requests: &mut Vec<(Request, Instant)>, tick_a
     }
     mem::swap(&mut queue.requests, requests);
     queue.synced = false;
-    let closing = queue.closed;
+    let taken = (queue.batch, queue.closed);
+    queue.batch = Batch(!queue.batch.0);
     drop(queue);
     // Nobody waits for room unless there was none.
     if requests.len() >= QUEUE_LIMIT {
         shared.not_full.notify_all();
     }
-    closing
+    taken
 }
 
 /// Does what was asked, in order; `answered` gets the time at which each append was handed over.
@@ -358,7 +405,7 @@ mod tests {
     fn whoever_waits_for_room_is_woken_when_there_is_some() {
         let shared = Arc::new(Shared::default());
         let request = || Request::Ahead(Box::new(|_| ()));
-        assert!(shared.push_all((0..QUEUE_LIMIT).map(|_| request())));
+        assert!(shared.push_all((0..QUEUE_LIMIT).map(|_| request())).is_some());
         let (tell, told) = sync_channel(2);
         for _ in 0..2 {
             let (shared, tell) = (shared.clone(), tell.clone());
@@ -366,14 +413,14 @@ mod tests {
         }
         assert!(told.recv_timeout(Duration::from_millis(50)).is_err(), "there is no room");
         let mut taken = Vec::new();
-        assert!(!wait_for_work(&shared, &mut taken, None));
+        assert!(!wait_for_work(&shared, shared.lock(), &mut taken, None).1);
         assert_eq!(taken.len(), QUEUE_LIMIT);
         for _ in 0..2 {
             assert_eq!(told.recv_timeout(Duration::from_secs(30)), Ok(true), "woken");
         }
         // Those who come when there is room wake the committer alone.
         taken.clear();
-        assert!(!wait_for_work(&shared, &mut taken, None));
+        assert!(!wait_for_work(&shared, shared.lock(), &mut taken, None).1);
         assert_eq!(taken.len(), 2);
     }
 }
