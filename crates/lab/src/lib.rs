@@ -6,6 +6,7 @@
 mod daemon;
 mod event_stream;
 mod http;
+mod logs;
 mod processes;
 mod temp_home;
 mod wait;
@@ -13,6 +14,7 @@ mod wait;
 pub use self::daemon::{Daemon, Process};
 pub use self::event_stream::{Event, EventStream, OwnedEvent};
 pub use self::http::{Answer, Connection, HOST, Reply, request};
+pub use self::logs::tasks_log;
 pub use self::processes::{daemon_file, end_all, ended, is_alive, kill, living, living_holders, marked};
 pub use self::temp_home::TempHome;
 pub use self::wait::{PATIENCE, look_for, wait_for};

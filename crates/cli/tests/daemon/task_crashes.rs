@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use rekindle_lab::tasks_log;
 use serde_json::{Value, json};
 
 use crate::lab::{Lab, PATIENCE, wait_for};
@@ -23,20 +24,12 @@ fn await_records(lab: &Lab, before: usize, more: usize) {
 }
 
 fn records(lab: &Lab) -> usize {
-    whole_lines(lab).lines().count()
-}
-
-/// Returns the tasks' log up to its last whole line: whoever reads beside the writer, or behind one that died, may find half
-/// a line at its end (the write-ahead log has all of it).
-fn whole_lines(lab: &Lab) -> String {
-    let mut log = std::fs::read(lab.home().join("tasks/tasks.jsonl")).unwrap_or_default();
-    log.truncate(log.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1));
-    String::from_utf8(log).expect("text")
+    tasks_log(&lab.home()).expect("a log").lines().count()
 }
 
 /// Returns what the stream says of each task: its claims, and how it stands.
 fn audit(lab: &Lab) -> BTreeMap<String, (usize, String)> {
-    let log = whole_lines(lab);
+    let log = tasks_log(&lab.home()).expect("a log");
     let mut tasks: BTreeMap<String, (usize, String)> = BTreeMap::new();
     for (line, seq) in log.lines().zip(1..) {
         let record: Value = serde_json::from_str(line).expect("a record");

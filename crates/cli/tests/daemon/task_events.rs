@@ -60,7 +60,7 @@ fn a_task_is_followed_to_its_end_from_wherever_its_follower_was_cut() {
     let over = lab.try_ask("GET", &path(&id), &last, &Value::Null).expect("an answer");
     assert_eq!(over.status, 204);
     // Nothing is recorded of a task behind its end, however close it came.
-    let log = std::fs::read_to_string(lab.home().join("tasks/tasks.jsonl")).expect("a log");
+    let log = rekindle_lab::tasks_log(&lab.home()).expect("a log");
     assert!(log.lines().last().is_some_and(|line| line.contains("task.ended")), "{log}");
 }
 

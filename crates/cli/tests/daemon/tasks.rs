@@ -248,7 +248,7 @@ fn deadlines_and_missing_variables_are_told_and_held_to() {
     // Whoever comes next knows the name, and not the value.
     lab.restart();
     assert_eq!(lab.task(&needs)["waits_for"], "env_missing: A_SECRET_OF_MINE");
-    let log = std::fs::read_to_string(lab.home().join("tasks/tasks.jsonl")).expect("a log");
+    let log = rekindle_lab::tasks_log(&lab.home()).expect("a log");
     assert!(log.contains("A_SECRET_OF_MINE") && !log.contains("\"x\""));
 }
 
