@@ -81,7 +81,7 @@ impl Failure {
                 let unknown =
                     [Code::SessionUnknown, Code::WaitUnknown].map(Code::as_str).contains(&failure.code());
                 let failure = if unknown { failure.exit_with(Exit::Usage) } else { failure };
-                let command = error.advice.as_ref().and_then(hint_text).map(Cow::from);
+                let command = error.advice.as_ref().and_then(hint_text);
                 command.or(error.hint).into_iter().fold(failure, Failure::hint)
             }
             Err(_) => {

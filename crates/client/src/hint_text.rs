@@ -1,10 +1,12 @@
 //! Hints in words for people at a terminal: which command to give. What is the same for everybody the daemon words itself.
 
+use std::borrow::Cow;
+
 use rekindle_wire::hint::Hint;
 
 /// Returns what a hint advises, where a command of ours does it.
-pub(crate) fn hint_text(hint: &Hint) -> Option<&'static str> {
-    Some(match hint {
+pub(crate) fn hint_text(hint: &Hint) -> Option<Cow<'static, str>> {
+    let text = match hint {
         Hint::ListSessions => "rekindle ps -a",
         Hint::ListSnapshots => "rekindle snapshot ls",
         Hint::ListTasks => "rekindle task ls",
@@ -51,7 +53,26 @@ pub(crate) fn hint_text(hint: &Hint) -> Option<&'static str> {
         Hint::ReleaseSession => {
             "rekindle doctor says more; rekindle doctor --release SESSION has it tried again"
         }
+        Hint::ListPipelines => "rekindle pipeline ls",
+        Hint::TrustConfig { hash } => {
+            return Some(format!("look at what it runs, then: --trust {hash}").into());
+        }
+        Hint::CheckConfig => "rekindle pipeline validate says what is wrong with it",
+        Hint::RestoreConfig => "put it back into rekindle.toml, or rekindle pipeline run starts another run",
+        Hint::AcceptConfig => {
+            "--accept-config goes on with what it was started with; rekindle pipeline run starts another run"
+        }
+        Hint::ForceResume => {
+            "rekindle pipeline show says why; rekindle pipeline resume --force goes on all the same"
+        }
+        Hint::FollowRun => "rekindle pipeline log -f follows it to its end",
+        Hint::DecideDrift => {
+            "rekindle pipeline resume --on-drift restore takes the files back; --on-drift accept takes them as they are"
+        }
+        Hint::UseWorktrees => "--worktree has each work in a directory of its own",
+        Hint::StartRun => "rekindle pipeline run starts another run",
         // Nothing that a command of ours does.
         _ => return None,
-    })
+    };
+    Some(text.into())
 }

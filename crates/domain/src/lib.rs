@@ -10,6 +10,7 @@ pub mod bundle;
 pub mod chain;
 pub mod checkpoint;
 pub mod compose;
+pub mod config_trust;
 pub mod drift;
 pub mod event;
 pub mod fork;

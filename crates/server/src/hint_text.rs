@@ -46,6 +46,22 @@ pub(crate) fn hint_text(hint: &Hint) -> String {
         Hint::MergeOrForce => {
             "POST /api/sessions/{id}/worktree/merge first; with force=1 what is nowhere else is kept in a git bundle for 30 days"
         }
+        Hint::ListPipelines => "GET /api/pipelines lists them",
+        Hint::TrustConfig { hash } => {
+            return format!("look at what it runs, then ask with \"trust\": \"{hash}\"");
+        }
+        Hint::CheckConfig => {
+            "on the machine of the project, rekindle pipeline validate says what is wrong with it"
+        }
+        Hint::RestoreConfig => "put it back into rekindle.toml, or POST /api/pipelines starts another run",
+        Hint::AcceptConfig => {
+            "with \"accept_config\": true it goes on with what it was started with; POST /api/pipelines starts another run"
+        }
+        Hint::ForceResume => "POST /api/pipelines/{id}/resume with \"force\": true has it go on all the same",
+        Hint::FollowRun => "GET /api/pipelines/{id}/events follows it to its end",
+        Hint::DecideDrift => "POST /api/pipelines/{id}/resume with \"on_drift\": \"restore\" or \"accept\"",
+        Hint::UseWorktrees => "ask with \"worktree\": {} to have each work in a directory of its own",
+        Hint::StartRun => "POST /api/pipelines starts another run",
         Hint::RestartDaemon => "start the daemon again: its agents work on",
         Hint::UnlockWorktree => "unlock it with git worktree unlock if it may go",
         Hint::PushInside => "commit and push inside it, or move it elsewhere",

@@ -147,6 +147,16 @@ impl Layout {
         self.home.join("access-used.json")
     }
 
+    /// The list of project files that are trusted.
+    pub fn trusted_configs(&self) -> PathBuf {
+        self.home.join("trusted.json")
+    }
+
+    /// The lock of whoever changes that list.
+    pub fn trusted_configs_lock(&self) -> PathBuf {
+        self.home.join("trusted.lock")
+    }
+
     /// The write-ahead log's directory.
     pub fn wal(&self) -> PathBuf {
         self.home.join("wal")

@@ -25,6 +25,7 @@ pub mod kept_snapshots;
 mod lagging;
 pub mod layout;
 mod line_codec;
+mod list_file;
 mod load;
 mod load_stream;
 pub mod log;
@@ -47,6 +48,7 @@ mod store;
 mod survey;
 mod tasks_fold;
 mod threads;
+pub mod trusted_configs;
 mod unwritten_logs;
 mod wal;
 

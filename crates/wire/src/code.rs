@@ -48,6 +48,7 @@ macro_rules! codes {
 
 codes! {
     AgentUnknown = "agent_unknown", 400: "no known agent has this name";
+    ConfigInvalid = "config_invalid", 400: "the project's rekindle.toml makes no sense; the message says where";
     DependencyCycle = "dependency_cycle", 400: "tasks of the request wait for each other in a circle";
     InvalidAgent = "invalid_agent", 400: "the agent's profile or command makes no sense";
     InvalidAnswer = "invalid_answer", 400: "an answer is exactly one of option, option_id, text and form";
@@ -59,6 +60,7 @@ codes! {
     InvalidIdempotencyKey = "invalid_idempotency_key", 400: "the Idempotency-Key is not 1 to 255 visible ASCII characters";
     InvalidKey = "invalid_key", 400: "a session's key is 1 to 255 visible ASCII characters";
     InvalidLastEventId = "invalid_last_event_id", 400: "the Last-Event-ID is no id of an event";
+    InvalidPipeline = "invalid_pipeline", 400: "the runs that are asked for make no sense; the message says why";
     InvalidQuery = "invalid_query", 400: "a parameter is unknown, or its value makes no sense";
     InvalidTask = "invalid_task", 400: "a limit of the task, or a name in it, makes no sense; the message says which";
     InvalidWorkingDir = "invalid_working_dir", 400: "the working directory is no absolute path of a directory";
@@ -72,6 +74,7 @@ codes! {
     BlobUnknown = "blob_unknown", 404: "there is no such payload";
     ImportUnknown = "import_unknown", 404: "no bundle is staged by this name";
     NoSuchPath = "no_such_path", 404: "there is nothing at this path";
+    RunUnknown = "run_unknown", 404: "there is no such run of a pipeline, or none in the session's history";
     SessionUnknown = "session_unknown", 404: "there is no such session";
     SnapshotNotFound = "snapshot_not_found", 404: "the session has no such snapshot";
     SinkUnknown = "sink_unknown", 404: "there is no such sink of notifications";
@@ -79,6 +82,7 @@ codes! {
     WaitUnknown = "wait_unknown", 404: "there is no such wait";
     NoSuchMethod = "no_such_method", 405: "the path does not take this method; Allow says which it takes";
     TooSlow = "too_slow", 408: "the body did not come in time";
+    AgentChanged = "agent_changed", 409: "an agent of the run is not what it was when the run was started";
     AgentMissing = "agent_missing", 409: "the agent is not installed";
     AgentUnreachable = "agent_unreachable", 409: "the agent cannot be reached just now";
     AnswerUnfit = "answer_unfit", 409: "the agent did not offer this answer";
@@ -88,6 +92,9 @@ codes! {
     CheckpointMissing = "checkpoint_missing", 409: "the run has no checkpoint to compare, or not yet";
     Collecting = "collecting", 409: "what nobody needs is being collected already";
     CommitMissing = "commit_missing", 409: "the commit that HEAD was at is not in the repository any more";
+    ConfigChanged = "config_changed", 409: "finished steps of the run hang on what is another thing in rekindle.toml by now";
+    ConfigMissing = "config_missing", 409: "there is no rekindle.toml in the directory, or it cannot be read";
+    ConfigUntrusted = "config_untrusted", 409: "nobody has said of this rekindle.toml that it is trusted in this directory";
     DependencyUnknown = "dependency_unknown", 409: "there is no such task to wait for";
     DirectoryNotEmpty = "directory_not_empty", 409: "there is something in the directory that files are to be restored in";
     EnvMissing = "env_missing", 409: "the agent needs variables that this daemon does not have";
@@ -95,7 +102,9 @@ codes! {
     HistoryMissing = "history_missing", 409: "the part of the session's history that is meant cannot be read";
     KeyConflict = "key_conflict", 409: "the session with this key works elsewhere, or with another agent";
     KeyReused = "key_reused", 409: "the Idempotency-Key was used for another request";
+    LedgerMissing = "ledger_missing", 409: "the run is there, and its ledger is not";
     LinksUnavailable = "links_unavailable", 409: "the daemon has no base_url that answer links could begin with";
+    ManifestMissing = "manifest_missing", 409: "what the run's directory is to be compared with, or made, is not kept any more";
     MergeConflict = "merge_conflict", 409: "the worktree and its directory changed the same place, each in its way; neither was touched";
     MergeImpossible = "merge_impossible", 409: "the worktree cannot be merged as things are; the message says why";
     Moved = "moved", 409: "something happened in the session meanwhile";
@@ -107,7 +116,11 @@ codes! {
     NothingToUndo = "nothing_to_undo", 409: "nothing was asked in the session that could be taken back";
     QueueFull = "queue_full", 409: "too many messages wait for their turn";
     RecordUnknown = "record_unknown", 409: "the session's history ends before this record";
-    RunUnknown = "run_unknown", 409: "there is no such run in the session's history";
+    RunAborted = "run_aborted", 409: "somebody aborted the run";
+    RunCompleted = "run_completed", 409: "the run has gone through all of its stages";
+    RunDamaged = "run_damaged", 409: "the run's ledger is damaged: nothing can be added to it";
+    RunFailed = "run_failed", 409: "the run has failed";
+    RunLocked = "run_locked", 409: "somebody else is at work on the run, or in its directory; the message says who";
     SessionClosed = "session_closed", 409: "the session takes no more messages";
     SessionDamaged = "session_damaged", 409: "the session's log is damaged: nothing can be added to it";
     SessionExists = "session_exists", 409: "a session of this id is here already";
@@ -117,6 +130,7 @@ codes! {
     SnapshotCorrupted = "snapshot_corrupted", 409: "the snapshot's file is damaged";
     SnapshotVersion = "snapshot_version", 409: "a newer version wrote the snapshot";
     StillRunning = "still_running", 409: "the session's run has not ended";
+    TaskMissing = "task_missing", 409: "rekindle.toml has no such task, or not any more";
     TaskStateConflict = "task_state_conflict", 409: "the task does not stand where this could be done";
     TasksDamaged = "tasks_damaged", 409: "the log of the tasks is damaged: nothing can be added to it";
     TokenConsumed = "token_consumed", 409: "the wait was answered otherwise";

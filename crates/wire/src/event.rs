@@ -3,13 +3,14 @@
 use std::borrow::Cow;
 
 use rekindle_domain::id::SessionId;
+use rekindle_domain::pipeline::RunStatus;
 use rekindle_domain::projector::SessionStatus;
 use rekindle_domain::time::Timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::string_enum::string_enums;
-use crate::view::WaitView;
+use crate::view::{PendingStep, WaitView};
 
 string_enums! {
     /// What kind of message words belong to.
@@ -74,4 +75,14 @@ pub struct SessionChanged<'a> {
 pub struct SessionDeleted {
     /// The session.
     pub id: SessionId,
+}
+
+/// `pending`: what the step of a run of a pipeline that is not finished waits for is another thing.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "PipelinePendingEvent")]
+pub struct PipelinePending {
+    /// Where the run stands.
+    pub status: RunStatus,
+    /// The step that is not finished; null if there is none.
+    pub pending: Option<PendingStep>,
 }

@@ -2,6 +2,7 @@
 
 use rekindle_domain::event::{TaskKind, TaskStatus};
 use rekindle_domain::id::{SessionId, TaskId};
+use rekindle_domain::pipeline::RunStatus;
 use rekindle_domain::projector::SessionStatus;
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -60,6 +61,26 @@ pub struct TaskFilter {
     pub cursor: Option<String>,
 }
 
+/// Which runs of pipelines are listed.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct PipelineFilter {
+    /// With this status; several, divided by commas.
+    #[schemars(extend("pattern" = run_statuses(), "examples" = ["running,failed"]))]
+    pub status: Option<String>,
+    /// Of this task of a project.
+    pub task: Option<String>,
+    /// In this directory, or below it, or asked for there: an absolute path.
+    pub cwd: Option<String>,
+    /// Whose name begins with this.
+    pub prefix: Option<String>,
+    /// Most to be listed; more than 500 never are.
+    #[schemars(range(min = 1))]
+    pub limit: Option<usize>,
+    /// Where the list goes on: `next` of the page before.
+    pub cursor: Option<String>,
+}
+
 /// Which waits are listed.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -82,6 +103,12 @@ pub struct HolderFilter {
     pub limit: Option<usize>,
     /// Where the list goes on: `next` of the page before.
     pub cursor: Option<String>,
+}
+
+/// Returns what a list of statuses of runs of pipelines looks like.
+fn run_statuses() -> String {
+    let one = RunStatus::ALL.map(|status| status.as_str()).join("|");
+    format!("^({one})(,({one}))*$")
 }
 
 /// Returns what a list of statuses of tasks looks like.

@@ -2,6 +2,7 @@
 //! HTTP, the command line for people at a terminal.
 
 use rekindle_domain::access::Scope;
+use rekindle_domain::blob_id::BlobId;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -71,6 +72,29 @@ pub enum Hint {
     MergeOrForce,
     /// Commit and push inside that repository, or move it elsewhere.
     PushInside,
+    /// List the runs of pipelines.
+    ListPipelines,
+    /// Look at the project's file, and say that it is trusted.
+    TrustConfig {
+        /// BLAKE3 of the file.
+        hash: BlobId,
+    },
+    /// Have the project's file checked, which says what is wrong with it.
+    CheckConfig,
+    /// Put back into the project's file what the run was started with, or start another run.
+    RestoreConfig,
+    /// Go on with what the run was started with, or start another run.
+    AcceptConfig,
+    /// Force the resume.
+    ForceResume,
+    /// Follow the run, or wait for its end.
+    FollowRun,
+    /// Say what becomes of the files: restored, or taken as they are.
+    DecideDrift,
+    /// Have each run work in a worktree of its own.
+    UseWorktrees,
+    /// Start another run.
+    StartRun,
     /// Start the daemon anew, so that it reads its configuration.
     RestartDaemon,
     /// Somebody locked the worktree with git.

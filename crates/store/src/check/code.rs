@@ -61,6 +61,8 @@ codes! {
     HomeCopied = "home_copied", Note;
     /// The list of access tokens cannot be read.
     AccessUnreadable = "access_unreadable", Error;
+    /// The list of trusted project files cannot be read.
+    TrustUnreadable = "trust_unreadable", Error;
     /// One of the home's directories is missing.
     DirectoryMissing = "directory_missing", Warning;
     /// One of the home's directories cannot be listed.

@@ -5,11 +5,10 @@ use std::path::Path;
 use super::Holding;
 use super::code::Code;
 use super::finding::{Finding, Findings};
-use crate::access_list;
 use crate::disk::{Disk, Entry, EntryKind, if_exists};
 use crate::home::{self, HomeError};
 use crate::layout::{Layout, TEMPORARY_SUFFIX};
-use crate::staging;
+use crate::{access_list, staging, trusted_configs};
 
 const DIR_MODE: u32 = 0o700;
 const FILE_MODE: u32 = 0o600;
@@ -50,6 +49,8 @@ const KNOWN: &[&str] = &[
     "removed-worktrees",
     "repairs",
     "tasks.db-journal",
+    "trusted.json",
+    "trusted.lock",
 ];
 
 /// Checks the home and tells whether someone owns it at this moment.
@@ -62,6 +63,7 @@ pub(super) fn check(
     description(disk, layout, findings)?;
     let owned = lock(disk, layout, holding, findings);
     access(disk, layout, findings);
+    trusted_configs(disk, layout, findings);
     check_names(disk, layout, findings);
     check_imports(disk, layout, findings);
     modes(disk, layout.home(), DEPTH, findings);
@@ -103,6 +105,18 @@ fn access(disk: &dyn Disk, layout: &Layout, findings: &mut Findings) {
         let what = format!("Nobody is let in over TCP: {error}{cause}.");
         let remedy = format!("Put it aside (mv {0} {0}.bad) and make new tokens.", path.display());
         findings.add(Finding::new(Code::AccessUnreadable, path, what, remedy));
+    }
+}
+
+/// Looks whether the list of trusted project files can be read: without it none of them is used.
+fn trusted_configs(disk: &dyn Disk, layout: &Layout, findings: &mut Findings) {
+    if let Err(error) = trusted_configs::read(disk, layout) {
+        let path = layout.trusted_configs();
+        let cause = std::error::Error::source(&error).map(|cause| format!(": {cause}")).unwrap_or_default();
+        let what = format!("No rekindle.toml is trusted: {error}{cause}.");
+        let remedy =
+            format!("Put it aside (mv {0} {0}.bad); each file is asked about once more.", path.display());
+        findings.add(Finding::new(Code::TrustUnreadable, path, what, remedy));
     }
 }
 

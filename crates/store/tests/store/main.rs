@@ -28,3 +28,4 @@ mod repairs;
 mod streams;
 mod tasks;
 mod times;
+mod trusted;

@@ -5,6 +5,7 @@ mod gc;
 mod import;
 mod message;
 mod notify;
+mod pipeline;
 mod rules;
 mod session;
 mod task;
@@ -17,6 +18,9 @@ pub use gc::Collect;
 pub use import::ImportStaged;
 pub use message::{Content, NewMessage};
 pub use notify::TestSink;
+pub use pipeline::{
+    AbortPipeline, MAX_PIPELINE_TASKS, MAX_PROJECT_CONFIG, NewPipelines, ProjectFile, ResumePipeline,
+};
 pub use rules::whole_json;
 pub use session::{AgentChoice, Change, NewSession, Resume};
 pub use task::{CancelTask, MAX_BATCH, NewDependency, NewTask, NewTasks, RetryTask, TaskPriority, TasksBody};

@@ -9,6 +9,7 @@ mod gc;
 mod import;
 mod log;
 mod notify;
+mod pipeline;
 mod receipt;
 mod session;
 mod snapshot;
@@ -24,6 +25,10 @@ pub use gc::{Collected, Gone, Left, Space};
 pub use import::ImportedStaged;
 pub use log::{HistoryMissing, LogDamage, LogPage};
 pub use notify::SinkTested;
+pub use pipeline::{
+    PendingStep, PendingWhy, PipelineCounts, PipelineDriftView, PipelineList, PipelineResumed,
+    PipelineStepView, PipelineView,
+};
 pub use receipt::{AnswerTaken, MessageTaken, ResumeMethod, Resumed, TokenShown};
 pub use session::{
     CheckpointView, CheckpointsView, Connection, ForkView, Health, HealthState, KeyedSession, LEFT_ALONE,
