@@ -25,6 +25,7 @@ mod lock_file;
 mod log_search;
 pub mod metrics;
 pub mod notifications;
+mod pipelines;
 mod records;
 mod session_span;
 mod show;

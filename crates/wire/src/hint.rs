@@ -77,7 +77,7 @@ pub enum Hint {
     /// Look at the project's file, and say that it is trusted.
     TrustConfig {
         /// BLAKE3 of the file.
-        hash: BlobId,
+        hash: Box<BlobId>,
     },
     /// Have the project's file checked, which says what is wrong with it.
     CheckConfig,

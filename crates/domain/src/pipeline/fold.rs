@@ -74,7 +74,10 @@ impl PipelineState {
             working_dir: started.working_dir.as_ref().into(),
             origin: started.origin.as_ref().into(),
             on_cut: started.on_cut,
+            on_drift: started.on_drift,
+            options: started.options.as_deref().cloned().unwrap_or_default(),
             by: started.by.as_ref().into(),
+            idempotency_key: started.idempotency_key.as_ref().map(|key| key.as_ref().into()),
         }));
         Ok(())
     }

@@ -11,8 +11,8 @@ use super::outcome;
 use crate::blob_id::BlobId;
 use crate::chain::Position;
 use crate::event::{
-    AgentIdentity, BlobRef, FilesTouched, OnCut, OnDrift, PipelineConfig, ProjectConfig, Raw, StageConfig,
-    StepCounts, StepCut, TaskConfig, Usage,
+    AgentIdentity, BlobRef, FilesTouched, OnCut, OnDrift, Options, PipelineConfig, ProjectConfig, Raw,
+    StageConfig, StepCounts, StepCut, TaskConfig, Usage,
 };
 use crate::id::{PipelineId, RunId, SessionId, StepId, StepKey};
 use crate::string_enum::string_enums;
@@ -82,8 +82,14 @@ pub struct Started {
     pub origin: String,
     /// What becomes of a step whose agent was cut, if somebody said that.
     pub on_cut: Option<OnCut>,
+    /// What becomes of files that a step that has not begun does not expect, if somebody said that.
+    pub on_drift: Option<OnDrift>,
+    /// Settings of the sessions of its steps.
+    pub options: Options,
     /// Who started it.
     pub by: String,
+    /// The key that it was asked for with, as it is stored.
+    pub idempotency_key: Option<String>,
 }
 
 /// The end of a run.

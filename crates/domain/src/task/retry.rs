@@ -66,7 +66,7 @@ fn back_off_ms(attempt: u32) -> u64 {
 }
 
 /// Tells whether an error says that the same may succeed later.
-fn says_later(error: &str) -> bool {
+pub fn says_later(error: &str) -> bool {
     let error = error.to_lowercase();
     LATER.iter().any(|words| error.contains(words))
 }

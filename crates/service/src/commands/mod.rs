@@ -21,6 +21,8 @@ pub(crate) mod worktree_plan;
 
 use std::sync::Mutex;
 
+pub(crate) use working_directory::check_directory;
+
 use crate::lock::NamedLocks;
 
 /// Held by requests that must not be handled beside others of their kind.

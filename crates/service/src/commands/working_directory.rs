@@ -8,7 +8,7 @@ use rekindle_wire::hint::Hint;
 use crate::error::{Result, ServiceError};
 
 /// Refuses a working directory that is not there.
-pub(super) fn check_directory(directory: &str) -> Result<()> {
+pub(crate) fn check_directory(directory: &str) -> Result<()> {
     let place = Path::new(directory);
     if place.is_absolute() && place.is_dir() {
         return Ok(());

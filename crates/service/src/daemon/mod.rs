@@ -3,6 +3,7 @@
 
 mod notification_sinks;
 mod open;
+mod pipelines;
 mod recovery;
 mod shutdown;
 mod waits;
@@ -60,6 +61,8 @@ use crate::idempotency::Key;
 use crate::metrics::{Counted, Format, Metrics};
 use crate::notifications::Notifications;
 pub use crate::notifications::{NotificationSettings, Target};
+use crate::pipelines::Pipelines;
+pub use crate::pipelines::{FollowPipeline, PipelineFollowing, PipelineTold};
 use crate::show::log::{self, LogPage};
 use crate::show::{SessionEntry, Views, find_run_checkpoints, run_diff};
 use crate::snapshots::Snapshots;
@@ -132,6 +135,7 @@ pub struct Daemon {
     workspaces: Arc<Workspaces>,
     snapshots: Arc<Snapshots>,
     tasks: Arc<Tasks>,
+    pipelines: Arc<Pipelines>,
     waits: WaitSettings,
     answer_links: Option<Arc<AnswerLinks>>,
     notifications: Option<Arc<Notifications>>,
@@ -147,6 +151,9 @@ impl Daemon {
         }
         if let Err(error) = self.tasks.begin_thread() {
             tracing::error!("no tasks are begun: {error}");
+        }
+        if let Err(error) = self.pipelines.begin_thread() {
+            tracing::error!("no pipeline runs go on: {error}");
         }
         if let Some(Err(error)) =
             self.notifications.as_ref().map(|notifications| notifications.begin_threads())
@@ -502,6 +509,7 @@ impl Daemon {
 
     /// Leaves: agents work on, everything that is known is on disk.
     pub fn leave(&self) {
+        self.pipelines.leave();
         self.tasks.leave();
         if let Some(notifications) = &self.notifications {
             notifications.leave();

@@ -3,7 +3,7 @@
 use std::io;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, OnceLock, Weak};
 use std::time::Instant;
 
 use rekindle_agent::connection::Delta;
@@ -35,6 +35,7 @@ use crate::drive::workspace_files::WorkspaceFiles;
 use crate::feed::{self, Feed, News};
 use crate::metrics::Metrics;
 use crate::notifications::{HolderLook, LinkMint, NoLinks, Notifications, Sources};
+use crate::pipelines::{Pipelines, WorkspaceTrees};
 use crate::records::Records;
 use crate::show::{Directory, LogDetails, Views};
 use crate::snapshots::Snapshots;
@@ -91,6 +92,7 @@ impl Daemon {
         let records = Records::new(store.clone(), clock, steady);
         let CheckpointSettings { exclude, include, .. } = settings.checkpoints;
         let selection = Selection { exclude, include };
+        let trees_selection = selection.clone();
         let files =
             Arc::new(WorkspaceFiles::new(workspaces.clone(), selection, settings.worktree_preparation));
         let budgets = BudgetCheck::new(settings.tasks.budgets.session);
@@ -120,6 +122,9 @@ impl Daemon {
         let _ = watch.task_database.set(database.clone());
         let tasks = Tasks::new(store.clone(), views.clone(), &settings.tasks, database, watch.wake.clone());
         let tasks = Arc::new(tasks);
+        let trees = Arc::new(WorkspaceTrees::new(workspaces.clone(), trees_selection));
+        let pipelines = Arc::new(Pipelines::new(store.clone(), disk.clone(), views.clone(), trees));
+        let _ = watch.pipelines.set(Arc::downgrade(&pipelines));
         let answer_links = settings.base_url.map(|base_url| {
             Arc::new(AnswerLinks::new(workers.records.clone(), base_url, settings.waits.token_lifetime))
         });
@@ -151,6 +156,7 @@ impl Daemon {
             workspaces,
             snapshots,
             tasks,
+            pipelines,
             waits,
             answer_links,
             notifications,
@@ -219,6 +225,16 @@ struct Watch {
     log_details: Arc<LogDetails>,
     wake: Arc<Wake>,
     task_database: OnceLock<Arc<TaskDatabase>>,
+    pipelines: OnceLock<Weak<Pipelines>>,
+}
+
+impl Watch {
+    /// A stream has grown, or a session is not what it was: runs of pipelines look at that.
+    fn tell_pipelines(&self, stream: StreamId) {
+        if let Some(pipelines) = self.pipelines.get().and_then(Weak::upgrade) {
+            pipelines.grown(stream);
+        }
+    }
 }
 
 impl Observer for Watch {
@@ -236,6 +252,7 @@ impl Observer for Watch {
             self.feed.publish_tasks(receipt.last_seq);
         }
         self.wake.grown(stream);
+        self.tell_pipelines(stream);
         if let Some(database) = self.task_database.get() {
             database.grown(stream);
         }
@@ -252,12 +269,14 @@ impl Watcher for Watch {
     fn changed(&self, session: SessionId) {
         self.directory.mark_stale(session);
         self.wake.changed(session);
+        self.tell_pipelines(session.into());
     }
 
     fn removed(&self, session: SessionId) {
         self.directory.forget(session);
         self.log_details.forget(session);
         self.wake.changed(session);
+        self.tell_pipelines(session.into());
         if let Some(database) = self.task_database.get() {
             database.grown(session.into());
         }

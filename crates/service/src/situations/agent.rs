@@ -1,10 +1,12 @@
 //! The scripted agent: what it does when it is told something.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::{Arc, Mutex};
 
 use serde_json::{Value, json};
 
 use super::life::Life;
+use crate::lock::locked;
 
 /// What an agent did.
 #[derive(Debug, PartialEq)]
@@ -33,11 +35,21 @@ pub(super) struct Agent {
     asked: u64,
     waits: bool,
     tools: u64,
+    /// The files that it changes, if there are any.
+    files: Option<Files>,
 }
+
+/// Files of a directory, by their paths.
+pub(super) type Files = Arc<Mutex<BTreeMap<String, String>>>;
 
 impl Agent {
     pub(super) fn new(life: Life, is_command: bool) -> Agent {
         Agent { life, is_command, ..Agent::default() }
+    }
+
+    /// Has it change these files.
+    pub(super) fn in_directory(self, files: Option<Files>) -> Agent {
+        Agent { files, ..self }
     }
 
     /// Takes in a line and acts.
@@ -143,7 +155,19 @@ impl Agent {
                 "exit" => deeds.push(Deed::Gone { code: Some(1), signal: None }),
                 "lost" => deeds.push(Deed::Lost),
                 "mute" => deeds.push(Deed::Mute),
-                other => panic!("no word of a turn: {other}"),
+                other => match other.split(':').collect::<Vec<_>>()[..] {
+                    ["says", outcome] => {
+                        let words = format!(
+                            "Done.\n```json\n{{\"outcome\":\"{outcome}\",\"findings\":\"it is {outcome}\"}}\n```"
+                        );
+                        deeds.push(tell(memory, said(&words)));
+                    }
+                    ["writes", path, content] => {
+                        let files = self.files.as_ref().expect("a directory");
+                        locked(files).insert(path.to_owned(), content.to_owned());
+                    }
+                    _ => panic!("no word of a turn: {other}"),
+                },
             }
         }
         deeds

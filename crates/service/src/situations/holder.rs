@@ -10,7 +10,7 @@ use rekindle_holder::journal::{Ctl, Item, OutFlags};
 use rekindle_holder::stamp::Stamp;
 use rekindle_holder::wire::{Event, Health, Phase};
 
-use super::agent::{Agent, Deed, Memory};
+use super::agent::{Agent, Deed, Files, Memory};
 use super::life::Life;
 use crate::lock::locked;
 
@@ -31,6 +31,8 @@ pub(super) struct World {
     pub(super) made: u32,
     /// The machine was started again since the holders were.
     pub(super) rebooted: bool,
+    /// The files that agents change, if there are any.
+    pub(super) files: Option<Files>,
 }
 
 /// One of them.

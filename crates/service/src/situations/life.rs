@@ -3,7 +3,8 @@
 //!
 //! Words of a turn: `text`, `tool` (a call begins), `done` (it is finished), `ask` (for a permission; the rest follows the
 //! answer), `hang` (until told to go on), `end`, `no` (an error instead of an end), `die` (killed), `exit` (with code 1),
-//! `lost` (with its holder, which leaves no word of it), `mute` (its holder is there and says nothing).
+//! `lost` (with its holder, which leaves no word of it), `mute` (its holder is there and says nothing), `says:OUTCOME` (as the last
+//! message of a step ends), `writes:PATH:CONTENT`.
 //!
 //! Settings: `prepare`, `spawn` and `begin` are how a launch fails, by the number of an error or a word (`spawn=died`,
 //! `begin=die`), `connect` who answers instead of the holder (`hang`: nobody yet, `old`, `stranger`); `greet`, `new` and `load`

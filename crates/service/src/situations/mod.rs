@@ -20,6 +20,7 @@ mod launches;
 mod life;
 mod loads;
 mod outcomes;
+mod pipelines;
 mod port;
 mod queue;
 mod record_summary;

@@ -67,6 +67,7 @@ impl Holders for Port {
             return Err(PathError { doing: "make", path: places.holders.clone(), source }.into());
         }
         world.made += 1;
+        let files = world.files.clone();
         let holder_id = format!("h_{:032x}", world.made);
         let launch = Launch {
             format: FORMAT,
@@ -87,7 +88,7 @@ impl Holders for Port {
         };
         let holder = Holder {
             launch: launch.clone(),
-            agent: Agent::new(life.clone(), spec.profile == "exec"),
+            agent: Agent::new(life.clone(), spec.profile == "exec").in_directory(files),
             life,
             lives: false,
             phase: Phase::AwaitingStart,

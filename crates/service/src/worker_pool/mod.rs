@@ -42,6 +42,10 @@ pub(crate) trait Work: Send + 'static {
     fn leave(&mut self) -> bool;
 }
 
+/// Workers that were hired without threads, if that is how they are hired: a test has them work.
+#[cfg(test)]
+pub(crate) type ByHand<S, W> = Mutex<Option<Vec<(Arc<S>, W)>>>;
+
 /// The workers.
 pub(crate) struct Pool<K, S> {
     seats: Mutex<HashMap<K, Arc<S>>>,

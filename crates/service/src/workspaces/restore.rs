@@ -12,7 +12,7 @@ use rekindle_workspace::tree::Limits;
 
 use super::capture_record::git_head;
 use super::crash_point_root::CrashPointRoot;
-use super::restore_journal::HomeJournal;
+use super::restore_journal::{HomeJournal, unfinished};
 use super::restore_objects::RestoreObjects;
 use super::restore_receipt::ReceiptFile;
 use super::{CaptureFacts, WorkspaceError, Workspaces, canonical, unusable};
@@ -123,5 +123,10 @@ impl Workspaces {
     /// Tells whether a restore of a directory has not come to its end.
     pub(crate) fn is_restoring(&self, root: &Path) -> bool {
         self.disk.stat(&self.layout.restore_journal(&canonical(root))).is_ok()
+    }
+
+    /// Returns the tree that a restore of a directory was to make it which has not come to its end.
+    pub(crate) fn restoring_to(&self, root: &Path) -> Option<BlobId> {
+        unfinished(&self.disk, &self.layout.restore_journal(&canonical(root))).map(|journal| journal.to)
     }
 }

@@ -1,7 +1,7 @@
 //! The journal of a restore, in the home: what an interrupted restore left, for whoever finishes it.
 
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use rekindle_domain::blob_id::BlobId;
 use rekindle_store::disk::{SharedDisk, if_exists, read_all, replace};
@@ -14,6 +14,12 @@ use crate::test_knobs::crash_point;
 
 /// Largest journal that is read: it names some trees.
 const MAX_JOURNAL: u64 = 1 << 20;
+
+/// Reads the journal that an interrupted restore left; nothing if there is none that can be read.
+pub(super) fn unfinished(disk: &SharedDisk, path: &Path) -> Option<Journal> {
+    let bytes = read_all(&**disk, path, MAX_JOURNAL).ok()?;
+    serde_json::from_slice(&bytes).ok()
+}
 
 /// The journal of the restores of one directory.
 pub(super) struct HomeJournal<'a> {

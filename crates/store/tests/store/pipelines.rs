@@ -61,6 +61,9 @@ fn started() -> Vec<Draft> {
         origin: "/repo".into(),
         on_cut: None,
         by: "user:ada".into(),
+        on_drift: None,
+        options: None,
+        idempotency_key: None,
     };
     compose::start(id(), started, intention(&"implement-1".parse().expect("a step"))).expect("a start")
 }

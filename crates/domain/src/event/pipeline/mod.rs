@@ -14,7 +14,7 @@ use std::borrow::Cow;
 
 use serde::{Deserialize, Serialize};
 
-use super::ChangedFiles;
+use super::{ChangedFiles, Options};
 use crate::blob_id::BlobId;
 use crate::id::StepId;
 use crate::path_name::PathName;
@@ -45,9 +45,18 @@ pub struct PipelineStarted<'a> {
     /// What becomes of a step whose agent was cut; without it that hangs on the agent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub on_cut: Option<OnCut>,
+    /// What becomes of files that a step that has not begun does not expect; without it a person is asked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub on_drift: Option<OnDrift>,
+    /// Settings of the sessions of its steps.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub options: Option<Box<Options>>,
     /// Who started it.
     #[serde(borrow)]
     pub by: Cow<'a, str>,
+    /// The caller's key, so that a repeated request finds this run.
+    #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
+    pub idempotency_key: Option<Cow<'a, str>>,
 }
 
 /// Files of a run are not as its ledger expects them, and that was decided about it. On disk before any file is touched.

@@ -54,6 +54,9 @@ pub(super) fn started(on_cut: Option<OnCut>) -> PipelineStarted<'static> {
         origin: "/repo".into(),
         on_cut,
         by: "user:ada".into(),
+        on_drift: None,
+        options: None,
+        idempotency_key: None,
     }
 }
 

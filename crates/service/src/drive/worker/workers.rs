@@ -60,6 +60,8 @@ pub(crate) struct Workers {
     superseded: AtomicBool,
     /// Everything is to stop: nothing begins any more.
     stopping: AtomicBool,
+    #[cfg(test)]
+    pub(crate) by_hand: worker_pool::ByHand<Seat, Worker>,
 }
 
 /// What others see of a worker.
@@ -134,6 +136,8 @@ impl Workers {
             checkpoint_counts: CheckpointCounts::default(),
             superseded: AtomicBool::new(false),
             stopping: AtomicBool::new(false),
+            #[cfg(test)]
+            by_hand: Mutex::default(),
         }
     }
 
@@ -194,6 +198,14 @@ impl Workers {
     }
 
     fn hire(self: &Arc<Workers>, session: SessionId, command: Command) -> Result<()> {
+        #[cfg(test)]
+        if let Some(hired) = locked(&self.by_hand).as_mut() {
+            if self.pool.get(session).is_none() {
+                hired.push(self.hire_by_hand(session));
+            }
+            self.send_if_present(session, command);
+            return Ok(());
+        }
         let name = format!("s-{}", short(session));
         let hired = self.pool.send(session, command, &name, || {
             check_descriptors()?;

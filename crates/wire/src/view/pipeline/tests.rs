@@ -40,7 +40,10 @@ impl Run {
             working_dir: "/repo".into(),
             origin: "/repo".into(),
             on_cut: None,
+            on_drift: None,
+            options: None,
             by: "user:ada".into(),
+            idempotency_key: None,
         };
         let mut run = Run { state: PipelineState::empty(id), second: 0 };
         for record in compose::start(id, started, intention(tree(1))).expect("a start") {

@@ -1,0 +1,117 @@
+//! Runs asked for by callers: the project's file is read and trusted, and a run is started for each task.
+
+use std::sync::Arc;
+
+use rekindle_domain::event::{Options, ProjectConfig};
+use rekindle_domain::id::PipelineId;
+use rekindle_domain::pipeline::config_change::ResumeWish;
+use rekindle_domain::time::Timestamp;
+use rekindle_wire::code::Code;
+use rekindle_wire::hint::Hint;
+use rekindle_wire::request::{MAX_PIPELINE_TASKS, NewPipelines, ResumePipeline, Umask};
+use rekindle_wire::view::{PipelineResumed, PipelineView};
+
+use super::{NewRun, Pipelines, ResumeRun, project_file};
+use crate::commands::check_directory;
+use crate::error::{Result, ServiceError};
+use crate::idempotency::Key;
+
+impl Pipelines {
+    /// Starts a run for each task of a request.
+    pub(crate) fn start(
+        self: &Arc<Pipelines>,
+        new: NewPipelines,
+        key: Option<&Key>,
+        by: &str,
+    ) -> Result<Vec<PipelineView>> {
+        let invalid = |why: &str| ServiceError::new(Code::InvalidPipeline, why);
+        let task = match &new.tasks[..] {
+            [task] => task.clone(),
+            [] => return Err(invalid("a request names at least one task")),
+            tasks if tasks.len() > MAX_PIPELINE_TASKS => {
+                return Err(invalid(&format!("a request names at most {MAX_PIPELINE_TASKS} tasks")));
+            }
+            _ => {
+                let why = "one run writes to a directory at a time, and this version makes no worktrees for runs: ask for each \
+                           task in a directory of its own";
+                return Err(invalid(why));
+            }
+        };
+        if new.worktree.is_some() {
+            let why = "this version makes no worktrees for runs: make one with git, and start the run there";
+            return Err(invalid(why).hint(Hint::WorkInPlace));
+        }
+        // Whoever repeats a request is answered whatever has become of the file.
+        let made = key.map(|key| self.made_by(key)).transpose()?.flatten();
+        let id = match made {
+            Some(made) => made,
+            None => self.create(self.read_request(new, task, by)?, key, by)?,
+        };
+        Ok(vec![self.show(id)?])
+    }
+
+    fn read_request(&self, new: NewPipelines, task: String, by: &str) -> Result<NewRun> {
+        check_directory(&new.working_dir)?;
+        let file = match new.config {
+            Some(file) => file,
+            None => project_file::read(&new.working_dir)?,
+        };
+        // What makes no sense is said before anybody is asked to trust it.
+        let config = project_file::parse(&file)?;
+        let now: Timestamp = self.views.workers.records.now();
+        let home = (&self.disk, self.store.layout());
+        project_file::check_trust(home, &new.working_dir, &file, new.trust, (by, now))?;
+        Ok(NewRun {
+            config,
+            config_hash: file.hash(),
+            task,
+            pipeline: new.pipeline,
+            working_dir: new.working_dir,
+            origin: None,
+            on_cut: new.on_cut,
+            on_drift: new.on_drift,
+            options: options(new.permissions, new.umask),
+            env: new.env,
+        })
+    }
+
+    /// Resumes a run as a caller asks for it.
+    pub(crate) fn resume_as_asked(
+        self: &Arc<Pipelines>,
+        id: PipelineId,
+        asked: ResumePipeline,
+        by: &str,
+    ) -> Result<PipelineResumed> {
+        let config = match &asked.config {
+            Some(file) => Some(project_file::lenient(file)?),
+            None => self.config_now(id)?,
+        };
+        let ResumePipeline { on_drift, force, accept_config, env, .. } = asked;
+        let wish = ResumeWish { force, accept_config };
+        let by = by.to_owned();
+        let resumed = self.resume(id, ResumeRun { config, wish, on_drift, env, by })?;
+        Ok(PipelineResumed {
+            resumed: resumed.goes_on,
+            reopened: resumed.reopened,
+            config_changes: resumed.changes.iter().map(ToString::to_string).collect(),
+            pipeline: self.show(id)?,
+        })
+    }
+
+    /// Reads the configuration where a run was asked for, if there is one: one that is gone changes nothing for a run that has its own.
+    fn config_now(&self, id: PipelineId) -> Result<Option<ProjectConfig>> {
+        let origin = self.open(id)?.fold.started.as_deref().map(|started| started.origin.clone());
+        match origin.map(|origin| project_file::read(&origin)) {
+            Some(Ok(file)) => project_file::lenient(&file).map(Some),
+            Some(Err(_)) | None => Ok(None),
+        }
+    }
+}
+
+fn options(permissions: rekindle_domain::event::Permissions, umask: Option<Umask>) -> Options {
+    let mut options = Options { permissions, ..Options::default() };
+    if let Some(umask) = umask {
+        options.set_umask(umask.0);
+    }
+    options
+}

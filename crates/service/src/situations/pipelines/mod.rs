@@ -1,0 +1,11 @@
+//! Situations of pipeline runs, tried in memory: the real workers of runs and sessions, holders and agents that follow a script, and a
+//! directory that is a map.
+
+mod courses;
+mod cuts;
+mod deaths;
+mod drift;
+mod home;
+mod starts;
+mod trees;
+mod wishes;
