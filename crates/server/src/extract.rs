@@ -9,9 +9,9 @@ use axum::extract::{FromRequest, FromRequestParts, Path, Query, Request};
 use axum::http::header::CONTENT_LENGTH;
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, StatusCode, Uri};
-use rekindle_domain::id::{SessionId, TaskId, WaitId};
+use rekindle_domain::id::{PipelineId, SessionId, TaskId, WaitId};
 use rekindle_domain::kept_snapshot::{BadSnapshotName, SnapshotName};
-use rekindle_service::daemon::BlobId;
+use rekindle_service::daemon::{BlobId, Daemon};
 use rekindle_service::idempotency::Key;
 use rekindle_wire::code::Code;
 use rekindle_wire::hint::Hint;
@@ -41,6 +41,9 @@ pub(crate) struct Wait(pub(crate) WaitId);
 
 /// The task a path names.
 pub(crate) struct Task(pub(crate) TaskId);
+
+/// The run of a pipeline a path names.
+pub(crate) struct Pipeline(pub(crate) PipelineId);
 
 /// The blob a path names.
 pub(crate) struct Blob(pub(crate) BlobId);
@@ -95,6 +98,13 @@ impl<S: Send + Sync> FromRequestParts<S> for Task {
         let text = name(parts, state).await;
         let id = text.parse().map_err(|bad| ApiError::new(Code::TaskUnknown, bad).advise(Hint::ListTasks))?;
         Ok(Task(id))
+    }
+}
+
+impl<S: Send + Sync> FromRequestParts<S> for Pipeline {
+    type Rejection = ApiError;
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Pipeline, ApiError> {
+        Ok(Pipeline(Daemon::pipeline_named(&name(parts, state).await)?))
     }
 }
 

@@ -13,11 +13,11 @@ use crate::error::ApiError;
 use crate::guard::HEALTH;
 use crate::middleware::observe_request;
 use crate::openapi::{
-    self, Api, describe, describe_answer_links, describe_diff, describe_forks, describe_snapshots,
-    describe_tasks, describe_worktree,
+    self, Api, describe, describe_answer_links, describe_diff, describe_forks, describe_pipelines,
+    describe_snapshots, describe_tasks, describe_worktree,
 };
-use crate::routes::{daemon, diff, forks, sessions, snapshots, tasks, waits, worktree};
-use crate::sse::{all_sessions, session, task};
+use crate::routes::{daemon, diff, forks, pipelines, sessions, snapshots, tasks, waits, worktree};
+use crate::sse::{all_sessions, pipeline, session, task};
 
 const SNAPSHOTS: &str = "/api/sessions/{id}/snapshots";
 const SNAPSHOT: &str = "/api/sessions/{id}/snapshots/{name}";
@@ -26,6 +26,11 @@ const WORKTREE: &str = "/api/sessions/{id}/worktree";
 const WORKTREE_DIFF: &str = "/api/sessions/{id}/worktree/diff";
 const WORKTREE_MERGE: &str = "/api/sessions/{id}/worktree/merge";
 const RESTORE_FILES: &str = "/api/sessions/{id}/restore-files";
+
+const LEDGER: &str = "/api/pipelines/{id}/ledger";
+const PIPELINE_EVENTS: &str = "/api/pipelines/{id}/events";
+const PIPELINE_RESUME: &str = "/api/pipelines/{id}/resume";
+const PIPELINE_ABORT: &str = "/api/pipelines/{id}/abort";
 
 /// Says which path is answered by whom, and what each is about.
 pub(crate) fn api() -> Api {
@@ -85,6 +90,13 @@ pub(crate) fn api() -> Api {
         .route(Method::POST, "/api/tasks/{id}/cancel", tasks::cancel, describe_tasks::cancel_task())
         .route(Method::POST, "/api/tasks/{id}/retry", tasks::retry, describe_tasks::retry_task())
         .route(Method::POST, "/api/tasks/{id}/priority", tasks::priority, describe_tasks::set_task_priority())
+        .route(Method::POST, "/api/pipelines", pipelines::create, describe_pipelines::start_pipelines())
+        .route(Method::GET, "/api/pipelines", pipelines::list, describe_pipelines::list_pipelines())
+        .route(Method::GET, "/api/pipelines/{id}", pipelines::show, describe_pipelines::get_pipeline())
+        .route(Method::GET, LEDGER, pipelines::ledger, describe_pipelines::get_ledger())
+        .route(Method::GET, PIPELINE_EVENTS, pipeline::follow, describe_pipelines::follow_pipeline())
+        .route(Method::POST, PIPELINE_RESUME, pipelines::resume, describe_pipelines::resume_pipeline())
+        .route(Method::POST, PIPELINE_ABORT, pipelines::abort, describe_pipelines::abort_pipeline())
         .route(Method::GET, "/api/waits", waits::list, describe::list_waits())
         .route(Method::GET, "/api/waits/{id}", waits::show, describe::get_wait())
         .route(Method::POST, "/api/waits/{id}/token", waits::mint, describe::create_wait_token())

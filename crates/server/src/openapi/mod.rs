@@ -5,6 +5,7 @@ pub(crate) mod describe;
 pub(crate) mod describe_answer_links;
 pub(crate) mod describe_diff;
 pub(crate) mod describe_forks;
+pub(crate) mod describe_pipelines;
 pub(crate) mod describe_snapshots;
 pub(crate) mod describe_tasks;
 pub(crate) mod describe_worktree;

@@ -155,6 +155,19 @@ impl Operation {
         self.named("The task.", "TaskId").refuses([Code::TaskUnknown])
     }
 
+    /// Its path names a run of a pipeline.
+    pub(crate) fn of_pipeline(mut self) -> Operation {
+        let schema = json!({
+            "type": "string", "pattern": "^(run-[0-9]{8}-[0-9]{6}-[0-9a-z]{8}|pl_[0-9a-z]+)$",
+            "examples": ["run-20260221-100000-4f9f29a1"],
+        });
+        let about = "The run: its name, or the id of its ledger.";
+        self.path.push(
+            json!({"name": "id", "in": "path", "required": true, "description": about, "schema": schema}),
+        );
+        self.refuses([Code::NoSuchPath, Code::RunUnknown])
+    }
+
     /// Its path names a blob.
     pub(crate) fn of_blob(self) -> Operation {
         self.named("The blob.", "BlobId").refuses([Code::BlobUnknown])

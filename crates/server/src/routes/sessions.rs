@@ -25,10 +25,10 @@ use crate::extract::{Ask, Blob, Once, Raw, Session, json, json_if_any};
 use crate::respond::{self, Answer};
 
 /// Records of a page, if nobody says how many: a screenful for a person, a small answer for a program.
-const PAGE: usize = 200;
+pub(super) const PAGE: usize = 200;
 
 /// Most records of a page: with the largest payloads that a log keeps inline this is a quarter of a gigabyte.
-const MAX_PAGE: usize = 1000;
+pub(super) const MAX_PAGE: usize = 1000;
 
 /// Largest body that is read on a thread that serves connections: some microseconds.
 const SMALL: usize = 64 << 10;
@@ -193,10 +193,10 @@ pub(crate) async fn status(app: App, Session(id): Session) -> Answer {
 pub(crate) struct Page {
     /// Behind this record; 0 for the beginning.
     #[serde(default)]
-    after: u64,
+    pub(super) after: u64,
     /// Most to be told: 200 without it; more than 1000 never are.
     #[schemars(range(min = 1))]
-    limit: Option<usize>,
+    pub(super) limit: Option<usize>,
 }
 
 /// `GET …/log`: records as they stand in the log.
@@ -239,7 +239,7 @@ pub(crate) async fn blob(app: App, Blob(id): Blob) -> Answer {
 }
 
 /// Joins lines to one answer; each is JSON already and stays as it is.
-fn records(page: &LogPage) -> Vec<u8> {
+pub(super) fn records(page: &LogPage) -> Vec<u8> {
     let LogPage { records, next, damage, history_missing } = page;
     let size: usize = records.iter().map(|line| line.line.len() + 1).sum();
     let mut body = Vec::with_capacity(size + 48);
