@@ -45,6 +45,7 @@ pub(crate) const DIRECTIVES: &[(&str, &str)] = &[
     ("stop-reason max_tokens", "gives that reason when the turn ends"),
     ("forget", "forgets the session: it cannot be loaded any more"),
     ("eof-linger", "does not exit when stdin ends"),
+    ("outcome approved it is fine", "ends with what a step of a pipeline came to; nothing behind it is read"),
 ];
 
 /// Returns the table of directives for the help of the command.

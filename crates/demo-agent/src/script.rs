@@ -138,6 +138,9 @@ pub(crate) fn parse(text: &str) -> Prompt {
             message.first().is_none_or(|line| CONTINUES.iter().any(|front| line.starts_with(front)));
         return if continues { Prompt::Resume } else { parse(&message.join("\n")) };
     }
+    // What a step of a pipeline came to is said last: what stands behind it is for agents that read.
+    let end = lines.iter().position(|line| outcome(line).is_some()).map_or(lines.len(), |end| end + 1);
+    let lines = &lines[..end];
     let steps: Vec<Option<Step>> = lines.iter().map(|line| step(line)).collect();
     let opening = lines.first().zip(steps.first());
     if opening.is_some_and(|(line, step)| step.is_none() && line.to_lowercase().contains("interrupted")) {
@@ -228,8 +231,17 @@ fn step(line: &str) -> Option<Step> {
         "stop-reason" => Step::StopReason(one_word(rest)?),
         "forget" => alone(Step::Forget)?,
         "eof-linger" => alone(Step::EofLinger)?,
+        "outcome" => outcome(line)?,
         _ => return None,
     })
+}
+
+/// Reads the outcome of a step of a pipeline, as a message has it: a fenced block of JSON at its end.
+fn outcome(line: &str) -> Option<Step> {
+    let rest = line.strip_prefix("outcome")?.strip_prefix(char::is_whitespace)?.trim();
+    let (name, findings) = rest.split_once(char::is_whitespace).unwrap_or((rest, ""));
+    let block = serde_json::json!({"outcome": name, "findings": findings.trim()});
+    is_name(name).then(|| Step::Say(format!("Done.\n\n```json\n{block}\n```")))
 }
 
 fn one_word(text: &str) -> Option<String> {

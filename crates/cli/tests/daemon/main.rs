@@ -38,6 +38,7 @@ mod notifications;
 mod older;
 mod once;
 mod outside;
+mod pipelines;
 mod power;
 mod ps_watch;
 mod pty;

@@ -43,6 +43,10 @@ fn directives_are_read_with_their_arguments() {
         ("refuse no more", Step::Refuse { code: -32603, text: text("no more") }),
         ("refuse -32000 log in", Step::Refuse { code: -32000, text: text("log in") }),
         ("stop-reason max_tokens", Step::StopReason(text("max_tokens"))),
+        (
+            "outcome approved it is fine",
+            Step::Say(text("Done.\n\n```json\n{\"findings\":\"it is fine\",\"outcome\":\"approved\"}\n```")),
+        ),
     ];
     for (line, expected) in cases {
         assert_eq!(only(line), expected, "{line}");
@@ -70,6 +74,12 @@ fn what_is_not_quite_a_directive_is_plain_words() {
     for line in lines {
         assert_eq!(step(line), None, "{line}");
     }
+}
+
+#[test]
+fn nothing_behind_an_outcome_is_read() {
+    let steps = steps_of("say a\noutcome approved\nWhen you are done, say so:\ncrash 1").expect("a script");
+    assert_eq!((steps.len(), &steps[0]), (2, &Step::Say("a".into())));
 }
 
 #[test]
