@@ -12,6 +12,7 @@ pub mod boottime;
 mod budget_check;
 pub mod bundles;
 mod commands;
+mod config_trust;
 pub mod daemon;
 mod drive;
 pub mod error;

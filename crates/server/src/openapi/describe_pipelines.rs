@@ -116,6 +116,7 @@ pub(crate) fn resume_pipeline() -> Operation {
             Code::ConfigChanged,
             Code::ConfigInvalid,
             Code::ConfigMissing,
+            Code::ConfigUntrusted,
             Code::EnvMissing,
             Code::InvalidEnv,
             Code::ManifestMissing,

@@ -7,18 +7,17 @@ use std::path::Path;
 
 use rekindle_agent::known::by_id;
 use rekindle_domain::blob_id::BlobId;
-use rekindle_domain::config_trust::TrustedConfig;
 use rekindle_domain::event::ProjectConfig;
 use rekindle_domain::pipeline::validate;
 use rekindle_domain::time::Timestamp;
 use rekindle_store::disk::SharedDisk;
 use rekindle_store::layout::Layout;
-use rekindle_store::trusted_configs;
 use rekindle_wire::code::Code;
 use rekindle_wire::hint::Hint;
 use rekindle_wire::request::{MAX_PROJECT_CONFIG, ProjectFile};
 
 use super::claims::canonical;
+use crate::config_trust::{self, ConfigInUse};
 use crate::error::{Result, ServiceError};
 
 /// What the file is called.
@@ -84,21 +83,7 @@ pub(super) fn check_trust(
     trust: Option<BlobId>,
     (by, at): (&str, Timestamp),
 ) -> Result<()> {
-    let unreadable = |error| ServiceError::caused_by(Code::Storage, error).hint(Hint::ExamineHome);
     let root = canonical(Path::new(directory)).display().to_string();
-    let hash = file.hash();
-    if trust == Some(hash) {
-        let new = TrustedConfig { root, hash, at, by: by.to_owned() };
-        return trusted_configs::trust(&**disk, layout, new).map_err(unreadable);
-    }
-    let list = trusted_configs::read(&**disk, layout).map_err(unreadable)?;
-    if list.is_trusted(&root, hash) {
-        return Ok(());
-    }
-    let message = if list.knows(&root) {
-        format!("{} has changed since it was trusted; it runs commands with your variables", file.path)
-    } else {
-        format!("{} is not trusted yet; it runs commands with your variables", file.path)
-    };
-    Err(ServiceError::new(Code::ConfigUntrusted, message).hint(Hint::TrustConfig { hash: Box::new(hash) }))
+    let config = ConfigInUse { root: &root, hash: file.hash(), said: trust, by };
+    config_trust::require(&**disk, layout, config, at)
 }

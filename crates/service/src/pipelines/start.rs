@@ -1,9 +1,12 @@
 //! Runs asked for by callers: the project's file is read and trusted, and a run is started for each task.
 
+use std::path::Path;
 use std::sync::Arc;
 
+use rekindle_domain::blob_id::BlobId;
 use rekindle_domain::event::{Options, ProjectConfig};
 use rekindle_domain::id::PipelineId;
+use rekindle_domain::pipeline::RunStatus;
 use rekindle_domain::pipeline::config_change::ResumeWish;
 use rekindle_domain::time::Timestamp;
 use rekindle_wire::code::Code;
@@ -11,8 +14,10 @@ use rekindle_wire::hint::Hint;
 use rekindle_wire::request::{MAX_PIPELINE_TASKS, NewPipelines, ResumePipeline, Umask};
 use rekindle_wire::view::{PipelineResumed, PipelineView};
 
+use super::claims::canonical;
 use super::{NewRun, Pipelines, ResumeRun, project_file};
 use crate::commands::check_directory;
+use crate::config_trust::{self, ConfigInUse};
 use crate::error::{Result, ServiceError};
 use crate::idempotency::Key;
 
@@ -82,6 +87,7 @@ impl Pipelines {
         asked: ResumePipeline,
         by: &str,
     ) -> Result<PipelineResumed> {
+        self.check_trust_of_run(id, asked.trust, by)?;
         let config = match &asked.config {
             Some(file) => Some(project_file::lenient(file)?),
             None => self.config_now(id)?,
@@ -96,6 +102,17 @@ impl Pipelines {
             config_changes: resumed.changes.iter().map(ToString::to_string).collect(),
             pipeline: self.show(id)?,
         })
+    }
+
+    /// Refuses to go on with what nobody here has trusted: a run may have come in a bundle from another machine.
+    fn check_trust_of_run(&self, id: PipelineId, said: Option<BlobId>, by: &str) -> Result<()> {
+        let state = self.open(id)?.fold;
+        let Some(started) = state.started.as_deref().filter(|_| state.status != RunStatus::Completed) else {
+            return Ok(());
+        };
+        let root = canonical(Path::new(&started.origin)).display().to_string();
+        let config = ConfigInUse { root: &root, hash: started.config_hash, said, by };
+        config_trust::require(&*self.disk, self.store.layout(), config, self.views.workers.records.now())
     }
 
     /// Reads the configuration where a run was asked for, if there is one: one that is gone changes nothing for a run that has its own.

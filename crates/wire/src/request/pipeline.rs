@@ -114,6 +114,10 @@ pub struct ResumePipeline {
     /// The configuration as it is now; without it the daemon reads `rekindle.toml` where the run was asked for.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "object")]
     pub config: Option<ProjectFile>,
+    /// BLAKE3 of the configuration that the run was started with, which is trusted from now on in its directory: one that came in a bundle
+    /// was trusted elsewhere.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trust: Option<BlobId>,
     /// Results of earlier runs are not used.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub no_cache: bool,

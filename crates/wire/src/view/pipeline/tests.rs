@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use rekindle_domain::event::{
-    AgentIdentity, Event, PipelineStarted, ProjectConfig, Raw, StepCounts, StepFinished, StepInterrupted,
+    AgentIdentity, Event, PipelineStarted, Raw, StepCounts, StepFinished, StepInterrupted,
 };
 use rekindle_domain::id::{RunId, RunName};
 use rekindle_domain::pipeline::compose::{self, Intention};
@@ -11,10 +11,14 @@ use serde_json::json;
 
 use super::*;
 
-const CONFIG: &str = r#"{"version":1,"agents":{"builder":{"agent":"claude"}},"tasks":[{"id":"T-1","goal":"Make it so"}],
-    "pipelines":{"default":{"max_rounds":3,"stages":[
+/// What a run of two stages is started with.
+const STARTED: &str = r#"{"pipeline":"default","config":{"version":1,"agents":{"builder":{"agent":"claude"}},
+    "tasks":[{"id":"T-1","goal":"Make it so"}],"pipelines":{"default":{"max_rounds":3,"stages":[
         {"name":"implement","agent":"builder","prompt":"{{task.goal}}"},
-        {"name":"review","agent":"builder","prompt":"look","outcomes":{"approved":"next","changes_requested":"implement"}}]}}}"#;
+        {"name":"review","agent":"builder","prompt":"look","outcomes":{"approved":"next","changes_requested":"implement"}}]}}},
+    "config_hash":"0101010101010101010101010101010101010101010101010101010101010101","task":{"id":"T-1","goal":"Make it so"},
+    "snapshot_id":"snap-010101010101","tree":"0101010101010101010101010101010101010101010101010101010101010101",
+    "working_dir":"/repo","origin":"/repo","by":"user:ada"}"#;
 
 fn tree(n: u8) -> BlobId {
     BlobId::from_bytes([n; 32])
@@ -28,23 +32,8 @@ struct Run {
 
 impl Run {
     fn started() -> Run {
-        let config: ProjectConfig = serde_json::from_str(CONFIG).expect("a configuration");
+        let started: PipelineStarted<'static> = serde_json::from_str(STARTED).expect("a start");
         let id = RunName::mint(1_760_969_298_000, 7).pipeline_id();
-        let started = PipelineStarted {
-            pipeline: "default".into(),
-            task: Box::new(config.tasks[0].clone()),
-            config: Box::new(config),
-            config_hash: tree(9),
-            snapshot_id: "snap-010101010101".into(),
-            tree: tree(1),
-            working_dir: "/repo".into(),
-            origin: "/repo".into(),
-            on_cut: None,
-            on_drift: None,
-            options: None,
-            by: "user:ada".into(),
-            idempotency_key: None,
-        };
         let mut run = Run { state: PipelineState::empty(id), second: 0 };
         for record in compose::start(id, started, intention(tree(1))).expect("a start") {
             run.take(&record.event);
