@@ -1,10 +1,10 @@
-//! Following a session on a thread of its own: what the daemon tells is handed on, and when it goes away the stream is
+//! Following a session, or a run of a pipeline, on a thread of its own: what the daemon tells is handed on, and when it goes away the stream is
 //! taken up again where it was, at its successor.
 
 use std::time::{Duration, Instant};
 
 use http_body_util::BodyExt;
-use rekindle_wire::event::{Delta, Reset};
+use rekindle_wire::event::{Delta, PipelinePending, Reset};
 use rekindle_wire::view::LogDamage;
 
 use super::http::{self, Ask};
@@ -22,13 +22,15 @@ const SILENCE: Duration = Duration::from_secs(50);
 const FIRST_PAUSE: Duration = Duration::from_millis(25);
 const LAST_PAUSE: Duration = Duration::from_secs(1);
 
-/// What is heard of a session.
+/// What is heard of it.
 #[derive(Debug)]
 pub enum Heard {
     /// A record: its line.
     Record(String),
     /// Words that are in no record yet.
     Words(Delta),
+    /// What the step of a run of a pipeline waits for is another thing.
+    Pending(Box<PipelinePending>),
     /// The daemon went away.
     Away,
     /// The stream was taken up again: words may have been missed, records not.
@@ -41,7 +43,7 @@ pub enum Heard {
         /// Its newest record.
         last_seq: u64,
     },
-    /// The session was removed.
+    /// It was removed.
     Deleted,
     /// Nothing more will be heard.
     Over(Failure),
@@ -52,12 +54,36 @@ pub enum Heard {
 pub struct Follow {
     /// The daemon.
     pub target: Target,
-    /// The session.
-    pub session: String,
+    /// What is followed.
+    pub of: Followed,
     /// The record behind which to begin.
     pub after: u64,
     /// A person looks at it.
     pub attended: bool,
+}
+
+/// What is followed.
+#[derive(Debug, Clone)]
+pub enum Followed {
+    /// A session, by its id.
+    Session(String),
+    /// A run of a pipeline, by its name.
+    Pipeline(String),
+}
+
+impl Followed {
+    fn name(&self) -> &str {
+        match self {
+            Followed::Session(name) | Followed::Pipeline(name) => name,
+        }
+    }
+
+    fn path(&self) -> String {
+        match self {
+            Followed::Session(id) => format!("/api/sessions/{}/events", http::escape(id)),
+            Followed::Pipeline(name) => format!("/api/pipelines/{}/events", http::escape(name)),
+        }
+    }
 }
 
 /// How a stream ended.
@@ -87,7 +113,7 @@ impl Follow {
         let mut since = Instant::now();
         let mut pause = FIRST_PAUSE;
         loop {
-            match runtime.block_on(stream.read(&self.target, &self.session, tell)) {
+            match runtime.block_on(stream.read(&self.target, &self.of, tell)) {
                 Ok(Ended::Done) => return Ok(()),
                 Ok(Ended::Again) => continue,
                 Ok(Ended::Cut) | Err(None) => {}
@@ -129,11 +155,11 @@ impl Stream {
     async fn read(
         &mut self,
         target: &Target,
-        session: &str,
+        of: &Followed,
         tell: &mut impl FnMut(Heard) -> bool,
     ) -> Result<Ended, Option<Failure>> {
         let attended = if self.attended { "&attended=true" } else { "" };
-        let path = format!("/api/sessions/{}/events?after={}{attended}", http::escape(session), self.after);
+        let path = format!("{}?after={}{attended}", of.path(), self.after);
         let last_id = self.last_id.clone();
         let mut headers = vec![("accept", "text/event-stream")];
         headers.extend(last_id.as_deref().map(|id| ("last-event-id", id)));
@@ -158,19 +184,22 @@ impl Stream {
         let silence = matches!(target, Target::Remote { .. }).then_some(SILENCE);
         let ended = sse::each_event(body, silence, |event| {
             self.heard = true;
-            self.emit(session, event, tell)
+            self.emit(of, event, tell)
         });
         Ok(ended.await.unwrap_or(Ended::Cut))
     }
 
     /// Hands an event on; tells whether the stream is over.
-    fn emit(&mut self, session: &str, event: Event, tell: &mut impl FnMut(Heard) -> bool) -> Option<Ended> {
+    fn emit(&mut self, of: &Followed, event: Event, tell: &mut impl FnMut(Heard) -> bool) -> Option<Ended> {
         let heard = match event.name.as_str() {
             "delta" => Heard::Words(serde_json::from_str(&event.data).ok()?),
+            "pending" if matches!(of, Followed::Pipeline(_)) => {
+                Heard::Pending(Box::new(serde_json::from_str(&event.data).ok()?))
+            }
             "too_slow" => return Some(Ended::Again),
             "damaged" => {
                 let LogDamage { offset, detail } = serde_json::from_str(&event.data).unwrap_or_default();
-                tell(Heard::Over(Failure::damaged(session, format_args!("byte {offset}"), &detail)));
+                tell(Heard::Over(Failure::damaged(of.name(), format_args!("byte {offset}"), &detail)));
                 return Some(Ended::Done);
             }
             "deleted" => {

@@ -3,7 +3,7 @@
 
 use std::sync::mpsc;
 
-use rekindle_client::follow::{Follow, Heard};
+use rekindle_client::follow::{Follow, Followed, Heard};
 use rekindle_client::{Client, Exit, Failure};
 use rekindle_display::record_text::RecordPrinter;
 use rekindle_terminal::sanitise;
@@ -58,7 +58,8 @@ pub(super) fn follow(
     after: u64,
 ) -> Result<Exit, Failure> {
     let (tell, heard) = mpsc::channel();
-    let follow = Follow { target: client.target().clone(), session, after, attended: false };
+    let of = Followed::Session(session);
+    let follow = Follow { target: client.target().clone(), of, after, attended: false };
     follow.begin(move |news| tell.send(news).is_ok());
     let mut printer = RecordPrinter::new(context.json, context.blobs());
     for news in heard {
@@ -67,7 +68,7 @@ pub(super) fn follow(
                 printer.print(&line)?;
                 printer.flush()?;
             }
-            Heard::Words(_) | Heard::Back { away: false } => {}
+            Heard::Words(_) | Heard::Pending(_) | Heard::Back { away: false } => {}
             Heard::Away => anstream::eprintln!("note: the daemon went away; waiting for the next one"),
             Heard::Back { away: true } => anstream::eprintln!("note: a daemon is there again"),
             Heard::Reset { last_seq } => {

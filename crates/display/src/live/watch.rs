@@ -8,7 +8,7 @@ use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
 use anstyle::Style;
-use rekindle_client::follow::{Follow, Heard};
+use rekindle_client::follow::{Follow, Followed, Heard};
 use rekindle_client::payloads::Payloads;
 use rekindle_client::{Client, Exit, Failure};
 use rekindle_terminal::on_exit_signal;
@@ -68,7 +68,8 @@ pub fn watch(watch: Watch<'_>) -> Result<Exit, Failure> {
     let terminal = if json { None } else { Terminal::take(pressed) };
     // Whoever has a terminal here is not told by notifications what it shows.
     let attended = terminal.is_some();
-    let follow = Follow { target: client.target().clone(), session: session.clone(), after, attended };
+    let of = Followed::Session(session.clone());
+    let follow = Follow { target: client.target().clone(), of, after, attended };
     follow.begin(move |news| tell.send(Input::Heard(news)).is_ok());
     let mut watching = Watching {
         picture: Picture::new(payloads),
@@ -142,6 +143,8 @@ impl Watching<'_> {
                 return Ok(None);
             }
             Heard::Words(words) => self.picture.messages.add_delta(words),
+            // Of runs of pipelines only.
+            Heard::Pending(_) => return Ok(None),
             Heard::Away => {
                 let text = "the daemon went away; the agent works on, waiting for the next one";
                 return self.print_line(WARN, text);

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use rekindle_client::content_text::value_text;
 use rekindle_client::failure::{Exit, Failure};
-use rekindle_client::follow::{Follow, Heard};
+use rekindle_client::follow::{Follow, Followed, Heard};
 use rekindle_client::{Client, read, start};
 use rekindle_holder::client::inspect_all;
 use rekindle_holder::identity::Identity;
@@ -217,7 +217,7 @@ impl Stage {
                 }
                 Ok(number.map(News::Word))
             }
-            Heard::Back { .. } => Ok(None),
+            Heard::Back { .. } | Heard::Pending(_) => Ok(None),
             Heard::Away => {
                 let lives = self.daemon.as_ref().is_some_and(|daemon| is_alive(&daemon.process));
                 if lives { self.follow().map(|()| None) } else { Err(broken("the daemon died by itself")) }
@@ -233,7 +233,8 @@ impl Stage {
         self.life += 1;
         let (life, tell) = (self.life, self.tell.clone());
         let target = self.client()?.target().clone();
-        let follow = Follow { target, session: self.session.clone(), after: self.after, attended: false };
+        let of = Followed::Session(self.session.clone());
+        let follow = Follow { target, of, after: self.after, attended: false };
         follow.begin(move |heard| {
             let goes_on = !matches!(heard, Heard::Away);
             tell.send(Input::Heard(life, heard)).is_ok() && goes_on

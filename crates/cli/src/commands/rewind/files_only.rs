@@ -4,7 +4,7 @@ use std::io::Write;
 use std::path::Path;
 use std::sync::mpsc::sync_channel;
 
-use rekindle_client::follow::{Follow, Heard};
+use rekindle_client::follow::{Follow, Followed, Heard};
 use rekindle_client::{Client, Exit, Failure, read};
 use rekindle_domain::event::{Event, SessionFilesRestored};
 use rekindle_domain::line::Line;
@@ -57,8 +57,8 @@ pub(super) fn run(
 /// Waits for the record that says what came of it: also through the death of the daemon, whose successor finishes it.
 fn await_end(client: &Client, id: &str, after: u64) -> Result<String, Failure> {
     let (tell, told) = sync_channel(1);
-    let (target, session) = (client.target().clone(), id.to_owned());
-    let follow = Follow { target, session, after, attended: false };
+    let (target, of) = (client.target().clone(), Followed::Session(id.to_owned()));
+    let follow = Follow { target, of, after, attended: false };
     follow.begin(move |heard| match heard {
         Heard::Record(line) if is_end(&line) => {
             let _ = tell.send(Ok(line));
