@@ -7,6 +7,7 @@ pub mod drift_text;
 pub mod evidence_text;
 pub mod hints;
 pub mod live;
+mod pipeline_text;
 pub mod record_text;
 pub mod status_text;
 pub mod worktree_text;

@@ -18,6 +18,7 @@ use serde_json::Value;
 
 use crate::checkpoint_text;
 use crate::drift_text;
+use crate::pipeline_text;
 
 /// The columns before a gist: number, time and kind.
 const KIND_WIDTH: usize = 15;
@@ -165,7 +166,7 @@ fn style(kind: &str) -> Style {
         "run.checkpoint" => DIM,
         _ if kind.starts_with("run.") || kind.starts_with("session.") => COURSE,
         "message.thought" | "tool.call" | "tool.update" => PLAIN,
-        _ => DIM,
+        other => pipeline_text::style(other).unwrap_or(DIM),
     }
 }
 
@@ -323,8 +324,8 @@ fn gist(event: &Event<'_>) -> String {
         ),
         Event::StatusDerived(derived) => derived.status.as_ref().into(),
         Event::Unknown { record, .. } => record.as_json().to_owned(),
-        // Those of tasks are not in a session's log.
-        _ => String::new(),
+        // Those of tasks are not in a session's log, nor in a ledger.
+        other => pipeline_text::gist(other).unwrap_or_default(),
     }
 }
 
