@@ -118,7 +118,7 @@ pub(crate) const CHECKPOINT_MODES: &[(&str, &str)] = &[
 ];
 
 /// What becomes of changes that are not committed.
-const DIRTY_POLICIES: &[(&str, &str)] = &[
+pub(crate) const DIRTY_POLICIES: &[(&str, &str)] = &[
     ("ignore", "They stay where they are"),
     ("carry", "They are copied, new files too, but for those that git ignores"),
 ];

@@ -128,9 +128,10 @@ pub(crate) fn run(shared: Shared, command: Command) -> Result<Exit, Failure> {
         Command::Status(args) => status::run(&context()?, &args),
         Command::Snapshot(args) => snapshot::run(&context()?, &args),
         Command::Task(args) => task::run(&context()?, args),
-        Command::Pipeline(args) => {
-            homeless()?.only_here("pipeline").and_then(|context| pipeline::run(&context, &args))
+        Command::Pipeline(args) if args.is_about_file() => {
+            homeless()?.only_here("pipeline").and_then(|context| pipeline::run(&context, args))
         }
+        Command::Pipeline(args) => pipeline::run(&context()?, args),
         Command::Notify(args) => notify::run(&here("notify")?, &args),
         Command::Serve(args) => serve::run(&here("serve")?, &args),
         Command::Restart(args) => stop::restart(&here("restart")?, &args),

@@ -179,3 +179,80 @@ fn a_file_to_begin_with_names_agents_that_are_here_and_replaces_none_unasked() {
         fs::read_dir(&work).expect("a directory").map(|entry| entry.expect("read").file_name()).collect();
     assert_eq!(names.len(), 2, "nothing is left beside it: {names:?}");
 }
+
+/// A file that is right, with two tasks and a pipeline of two stages.
+const RIGHT: &str = r#"version = 1
+[agents.builder]
+command = ["rekindle", "demo-agent"]
+profile = "acp"
+[agents.reviewer]
+agent = "codex"
+[[tasks]]
+id = "T-1"
+goal = "Make it so"
+[[tasks]]
+id = "T-2"
+goal = "And this"
+[pipelines.default]
+max_rounds = 2
+stages = [{ name = "implement", agent = "builder" }, { name = "verify", check = ["true"], on_fail = "implement" }]
+"#;
+
+#[test]
+fn a_run_that_cannot_begin_says_why_and_what_to_do_before_anything_is_made() {
+    let home = Home::empty();
+    let work = work(&home);
+    let inner = work.join("src/deep");
+    fs::create_dir_all(&inner).expect("a directory");
+    let run = |args: &[&str]| {
+        let output = run_in(&home, &inner, Path::new(""), &[&["pipeline", "run", "--json"], args].concat());
+        assert_eq!(code(&output), 2, "{args:?}: {}", stderr(&output));
+        let told: Value = serde_json::from_str(&stderr(&output)).expect("JSON");
+        let hint = told["error"]["hint"].as_str().unwrap_or_default().to_owned();
+        (told["error"]["code"].as_str().expect("a code").to_owned(), hint)
+    };
+    let (missing, hint) = run(&[]);
+    assert_eq!(missing, "config_missing");
+    assert!(hint.contains("rekindle pipeline init"), "{hint}");
+    fs::write(work.join("rekindle.toml"), WRONG).expect("written");
+    assert_eq!(run(&[]).0, "config_invalid");
+    fs::write(work.join("rekindle.toml"), RIGHT).expect("written");
+    let (unnamed, hint) = run(&[]);
+    assert_eq!((unnamed.as_str(), hint.as_str()), ("no_task", "--task with one of T-1, T-2"));
+    assert_eq!(run(&["--task", "T-3"]), ("task_missing".into(), "there are: T-1, T-2".into()));
+    assert_eq!(
+        run(&["--task", "T-1", "-p", "quick"]),
+        ("pipeline_missing".into(), "there are: default".into())
+    );
+    assert_eq!(run(&["--task", "T-1", "--task", "T-2"]).0, "no_worktree");
+    assert_eq!(run(&["--task", "T-1", "--task", "T-2", "--worktree=b"]).0, "no_worktree");
+    // What was looked at is another file.
+    assert_eq!(run(&["--task", "T-1", "--trust", &"0".repeat(64)]).0, "config_untrusted");
+    assert_eq!(run(&["--task", "T-1", "--cwd", "nowhere"]).0, "no_directory");
+    assert!(!home.path().exists(), "no home is made for it");
+}
+
+#[test]
+fn a_pipeline_is_shown_as_where_each_outcome_leads() {
+    let home = Home::empty();
+    let work = work(&home);
+    fs::write(work.join("rekindle.toml"), RIGHT).expect("written");
+    let graph = |args: &[&str]| run_in(&home, &work, Path::new(""), &[&["pipeline", "graph"], args].concat());
+    let output = graph(&[]);
+    assert_eq!(
+        (code(&output), stdout(&output).as_str()),
+        (
+            0,
+            "implement  builder\n  completed → verify\n  failed    → fail\n\
+             verify  true\n  completed → end\n  failed    → implement, in another round\nat most 2 rounds\n"
+        )
+    );
+    assert!(stdout(&graph(&["--dot"])).starts_with("digraph pipeline {"));
+    let told: Value = serde_json::from_str(&stdout(&graph(&["--json"]))).expect("JSON");
+    assert_eq!(
+        (&told["stages"], &told["edges"][3]),
+        (&json!(["implement", "verify"]), &json!({"from": "verify", "outcome": "failed", "to": "implement"}))
+    );
+    assert_eq!(code(&graph(&["-p", "quick"])), 2);
+    assert!(!home.path().exists(), "no home is made for it");
+}

@@ -38,6 +38,7 @@ mod notifications;
 mod older;
 mod once;
 mod outside;
+mod pipeline_commands;
 mod pipelines;
 mod power;
 mod ps_watch;

@@ -36,11 +36,9 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<Exit, Failure> {
     write(Path::new(FILE), text.as_bytes(), args.force).map_err(|error| {
         let message = format!("{FILE} cannot be written: {error}");
         match error.kind() {
-            ErrorKind::AlreadyExists => {
-                Failure::usage("manifest_exists", format!("there is a {FILE} already"))
-                    .hint("--force replaces it; `rekindle pipeline validate` says what is wrong with it")
-            }
-            _ => Failure::failed("manifest_unwritable", io::Error::new(error.kind(), message)),
+            ErrorKind::AlreadyExists => Failure::usage("config_exists", format!("there is a {FILE} already"))
+                .hint("--force replaces it; `rekindle pipeline validate` says what is wrong with it"),
+            _ => Failure::failed("config_unwritable", io::Error::new(error.kind(), message)),
         }
     })?;
     let agents = roles.names();

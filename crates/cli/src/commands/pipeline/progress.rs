@@ -70,7 +70,8 @@ impl Progress {
             Event::PipelineStarted(started) => self.start(ts, started, width),
             Event::StepIntended(intended) => {
                 let step = intended.step_id.clone();
-                let who = intended.agent.as_ref().map_or_else(|| "check".to_owned(), |agent| agent.name.clone());
+                let who =
+                    intended.agent.as_ref().map_or_else(|| "check".to_owned(), |agent| agent.name.clone());
                 self.who.insert(step.clone(), sanitise::line(&who));
                 let mut lines = Vec::new();
                 if step.round > self.round.max(1) {
@@ -94,14 +95,23 @@ impl Progress {
             Event::StepFinished(finished) => self.finish(ts, finished, width),
             Event::StepInterrupted(interrupted) => {
                 self.current = None;
-                let detail = interrupted.detail.as_deref().map(|detail| format!(": {detail}")).unwrap_or_default();
-                let text = format!("attempt {} was cut: {}{detail}", interrupted.attempt, cut_text(interrupted.reason));
+                let detail =
+                    interrupted.detail.as_deref().map(|detail| format!(": {detail}")).unwrap_or_default();
+                let text = format!(
+                    "attempt {} was cut: {}{detail}",
+                    interrupted.attempt,
+                    cut_text(interrupted.reason)
+                );
                 vec![self.about(ts, &interrupted.step_id, WARN, &text)]
             }
             Event::PipelineDrift(drift) => self.drift(ts, drift, width),
             Event::PipelineCompleted(_) => self.end(ts, RunStatus::Completed, None, None),
-            Event::PipelineFailed(end) => self.end(ts, RunStatus::Failed, end.reason.as_deref(), end.by.as_deref()),
-            Event::PipelineAborted(end) => self.end(ts, RunStatus::Aborted, end.reason.as_deref(), end.by.as_deref()),
+            Event::PipelineFailed(end) => {
+                self.end(ts, RunStatus::Failed, end.reason.as_deref(), end.by.as_deref())
+            }
+            Event::PipelineAborted(end) => {
+                self.end(ts, RunStatus::Aborted, end.reason.as_deref(), end.by.as_deref())
+            }
             Event::PipelineReopened(end) => {
                 self.ended = None;
                 let by = end.by.as_deref().map(|by| format!(" by {by}")).unwrap_or_default();
@@ -185,7 +195,13 @@ impl Progress {
         lines
     }
 
-    fn end(&mut self, ts: Timestamp, status: RunStatus, reason: Option<&str>, by: Option<&str>) -> Vec<String> {
+    fn end(
+        &mut self,
+        ts: Timestamp,
+        status: RunStatus,
+        reason: Option<&str>,
+        by: Option<&str>,
+    ) -> Vec<String> {
         (self.ended, self.current) = (Some(status), None);
         let style = status_style(status);
         let by = by.map(|by| format!(" by {by}")).unwrap_or_default();

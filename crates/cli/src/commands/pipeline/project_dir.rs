@@ -34,9 +34,12 @@ pub(super) fn find(directory: &Path) -> Result<Project, Failure> {
 /// Reads the file of a project's directory.
 fn read(root: &Path) -> Result<Project, Failure> {
     let path = root.join(FILE);
-    let unreadable =
-        |why: String| Failure::usage("config_unreadable", format!("{} cannot be read: {why}", path.display()));
-    let whole = |path: &Path| path.to_str().map(str::to_owned).ok_or_else(|| unreadable("its path is no text".into()));
+    let unreadable = |why: String| {
+        Failure::usage("config_unreadable", format!("{} cannot be read: {why}", path.display()))
+    };
+    let whole = |path: &Path| {
+        path.to_str().map(str::to_owned).ok_or_else(|| unreadable("its path is no text".into()))
+    };
     let size = path.metadata().map_err(|error| unreadable(error.to_string()))?.len();
     if size > MAX_PROJECT_CONFIG as u64 {
         return Err(unreadable(format!("it is larger than {MAX_PROJECT_CONFIG} bytes")));
@@ -86,15 +89,19 @@ impl Project {
         for task in tasks {
             if self.config.task(task).is_none() {
                 let there = self.config.tasks.iter().map(|task| task.id.as_str()).collect();
-                return Err(Failure::usage("task_missing", format!("{} has no task {task:?}", self.file.path))
-                    .hint(format!("there are: {}", listed(there))));
+                return Err(Failure::usage(
+                    "task_missing",
+                    format!("{} has no task {task:?}", self.file.path),
+                )
+                .hint(format!("there are: {}", listed(there))));
             }
         }
         if !self.config.pipelines.contains_key(pipeline) {
             let there = self.config.pipelines.keys().map(String::as_str).collect();
             let message = format!("{} has no pipeline {pipeline:?}", self.file.path);
-            return Err(Failure::usage("pipeline_missing", message)
-                .hint(format!("there are: {}", listed(there))));
+            return Err(
+                Failure::usage("pipeline_missing", message).hint(format!("there are: {}", listed(there)))
+            );
         }
         Ok(())
     }
@@ -120,11 +127,17 @@ mod tests {
         let (place, found) = project(FILE_TEXT);
         let found = found.expect("a project");
         assert_eq!(Path::new(&found.root), place.path());
-        assert_eq!((found.file.text.as_str(), Path::new(&found.file.path)), (FILE_TEXT, &*place.path().join(FILE)));
+        assert_eq!(
+            (found.file.text.as_str(), Path::new(&found.file.path)),
+            (FILE_TEXT, &*place.path().join(FILE))
+        );
         assert_eq!(found.only_task().expect("one"), "T-1");
         found.check(&["T-1".into()], "default").expect("both are there");
         let failure = found.check(&["T-2".into()], "default").expect_err("no such task");
-        assert_eq!((failure.code(), failure.to_json()["error"]["hint"].as_str()), ("task_missing", Some("there are: T-1")));
+        assert_eq!(
+            (failure.code(), failure.to_json()["error"]["hint"].as_str()),
+            ("task_missing", Some("there are: T-1"))
+        );
         assert_eq!(found.check(&[], "quick").expect_err("no such pipeline").code(), "pipeline_missing");
         std::fs::write(place.path().join("a").join(FILE), "version = 2\n").expect("written");
         let failure = find(&place.path().join("a/b")).err().expect("the nearest is wrong");

@@ -55,10 +55,10 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<Exit, Failure> {
 /// Returns the failure that a file is which cannot be read.
 fn unreadable(error: &ReadError) -> Failure {
     match error {
-        ReadError::Missing { .. } => Failure::usage("manifest_missing", chain(error))
+        ReadError::Missing { .. } => Failure::usage("config_missing", chain(error))
             .hint("`rekindle pipeline init` writes one into this directory"),
         ReadError::Unreadable { .. } | ReadError::TooLarge { .. } => {
-            Failure::usage("manifest_unreadable", chain(error))
+            Failure::usage("config_unreadable", chain(error))
         }
     }
 }

@@ -26,7 +26,11 @@ pub(super) fn used(usage: Usage) -> (String, String) {
 /// Writes which files are others than before: `2 files +30 -4`; empty if none is.
 pub(super) fn touched(files: TouchedView) -> String {
     let TouchedView { files, lines_added, lines_removed } = files;
-    if files == 0 { String::new() } else { format!("{} +{lines_added} -{lines_removed}", plural(files, "file")) }
+    if files == 0 {
+        String::new()
+    } else {
+        format!("{} +{lines_added} -{lines_removed}", plural(files, "file"))
+    }
 }
 
 /// Says why an attempt was cut.
@@ -66,7 +70,9 @@ pub(super) fn pending_text(why: PendingWhy) -> &'static str {
 /// Returns what has a run go on that rests: what follows `pipeline resume RUN`.
 pub(super) fn way_on(why: PendingWhy) -> &'static str {
     match why {
-        PendingWhy::Drift => " --on-drift restore, which takes the files back, or --on-drift accept, which takes them as they are",
+        PendingWhy::Drift => {
+            " --on-drift restore, which takes the files back, or --on-drift accept, which takes them as they are"
+        }
         PendingWhy::ManifestMissing => " --on-drift accept, which takes the files as they are",
         PendingWhy::NoEnvironment => " --env NAME hands one over",
         _ => "",
@@ -79,7 +85,14 @@ mod tests {
 
     #[test]
     fn times_and_amounts_read_well() {
-        let cases = [(0, "0ms"), (999, "999ms"), (59_999, "59s"), (103_000, "1m 43s"), (3_600_000, "1h 00m"), (90_061_000, "25h 01m")];
+        let cases = [
+            (0, "0ms"),
+            (999, "999ms"),
+            (59_999, "59s"),
+            (103_000, "1m 43s"),
+            (3_600_000, "1h 00m"),
+            (90_061_000, "25h 01m"),
+        ];
         for (millis, text) in cases {
             assert_eq!(took(millis), text);
         }

@@ -132,23 +132,26 @@ fn what_goes_on_is_known_and_ends_with_the_run() {
     assert_eq!((current(&progress), progress.ended()), (None, None));
     let intended = intended("implement-1", "implement", 1, Some("builder"));
     let first = shown_by(&mut progress, &[(0, STARTED), (0, &intended)], 100);
-    assert!(first[0].starts_with("14:00:00  T-1  T-1: Make") && first[1].starts_with("               implement"));
-    shown_by(&mut progress, &[(5, &began("implement-1", 1, ""))], 100);
-    assert_eq!(
-        current(&progress).as_deref(),
-        Some("T-1  implement 1 (builder) 2026-02-21T14:00:05.000Z")
+    assert!(
+        first[0].starts_with("14:00:00  T-1  T-1: Make") && first[1].starts_with("               implement")
     );
+    shown_by(&mut progress, &[(5, &began("implement-1", 1, ""))], 100);
+    assert_eq!(current(&progress).as_deref(), Some("T-1  implement 1 (builder) 2026-02-21T14:00:05.000Z"));
     shown_by(&mut progress, &[(9, r#""kind":"pipeline.completed""#)], 100);
     assert_eq!((current(&progress), progress.ended()), (None, Some(RunStatus::Completed)));
 }
 
 #[test]
 fn lines_fit_and_long_findings_are_told_by_their_beginning() {
-    let findings = format!(r#","payload":{{"findings":"{}"}}"#, "a rather long line of findings\\n".repeat(9));
+    let findings =
+        format!(r#","payload":{{"findings":"{}"}}"#, "a rather long line of findings\\n".repeat(9));
     let goal = STARTED.replace("\"goal\":\"Make it so\"", &format!("\"goal\":\"{}\"", "字".repeat(60)));
     let intended = intended("review-1", "review", 1, Some("reviewer"));
     let lines = shown(&[(0, &goal), (0, &intended), (2, &finished("review-1", "approved", &findings))], 40);
     assert_eq!(lines.len(), 2 + 1 + FINDINGS + 1, "{lines:#?}");
-    assert!(lines.iter().take(2).chain(&lines[3..3 + FINDINGS]).all(|line| columns(line) <= 40), "{lines:#?}");
+    assert!(
+        lines.iter().take(2).chain(&lines[3..3 + FINDINGS]).all(|line| columns(line) <= 40),
+        "{lines:#?}"
+    );
     assert!(lines.last().is_some_and(|line| line.contains("3 more")), "{lines:#?}");
 }

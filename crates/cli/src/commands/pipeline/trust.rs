@@ -1,0 +1,160 @@
+//! Trust in a project's file: shown to a person, and asked for, when a daemon says that nobody has trusted it yet.
+
+use std::fmt::Write;
+
+use rekindle_client::Failure;
+use rekindle_display::hints::ours;
+use rekindle_domain::blob_id::BlobId;
+use rekindle_domain::event::ProjectConfig;
+use rekindle_terminal::output::{BOLD, WARN, shell_word, styled};
+use rekindle_terminal::sanitise;
+use rekindle_wire::view::PipelineView;
+
+use super::project_dir::Project;
+use crate::confirm::{can_ask, confirmed};
+use crate::context::Context;
+
+/// The code of a refusal for want of trust.
+pub(super) const UNTRUSTED: &str = "config_untrusted";
+
+/// Says so if the file is another one than that which is said to be trusted.
+pub(super) fn check(given: Option<BlobId>, project: &Project) -> Result<(), Failure> {
+    let hash = project.file.hash();
+    match given {
+        Some(given) if given != hash => {
+            let message =
+                format!("{} is not the file with the hash {given}: it has {hash}", project.file.path);
+            Err(Failure::usage(UNTRUSTED, message).hint("look at it again; what was trusted is another file"))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Shows the file and asks whether it is trusted; returns its hash if it is.
+pub(super) fn ask(context: &Context, project: &Project) -> Result<BlobId, Failure> {
+    let hash = project.file.hash();
+    if !can_ask(context) {
+        let message =
+            format!("{} is not trusted yet in {}: nothing was started", project.file.path, project.root);
+        return Err(
+            Failure::usage(UNTRUSTED, message).hint(format!("look at what it runs, then: --trust {hash}"))
+        );
+    }
+    anstream::eprint!("{}", shown(project));
+    if confirmed("Is this file trusted in this directory from now on?")? {
+        return Ok(hash);
+    }
+    Err(Failure::usage(UNTRUSTED, "the file is not trusted: nothing was started".into()))
+}
+
+/// Shows what a run was started with, and asks whether it is trusted; returns its hash if it is.
+pub(super) fn ask_for_run(
+    context: &Context,
+    run: &PipelineView,
+    config: &ProjectConfig,
+) -> Result<BlobId, Failure> {
+    let (hash, place) = (run.config_hash, sanitise::line(&run.origin));
+    if !can_ask(context) {
+        let message = format!("what {} was started with is not trusted in {place}", run.run_id);
+        return Err(Failure::usage(UNTRUSTED, message).hint(format!(
+            "`{} {}` shows it; then: --trust {hash}",
+            ours("pipeline log --json"),
+            run.run_id
+        )));
+    }
+    anstream::eprintln!(
+        "{}",
+        styled(
+            WARN,
+            format_args!("what {} was started with is not trusted in {place}. It runs:", run.run_id)
+        )
+    );
+    for line in runs(config) {
+        anstream::eprintln!("  {}", sanitise::line(&line));
+    }
+    if confirmed("Is that trusted in this directory from now on?")? {
+        return Ok(hash);
+    }
+    Err(Failure::usage(UNTRUSTED, "it is not trusted: nothing goes on".into()))
+}
+
+/// Writes the file as it is shown before it is trusted: what it runs, what that is given, and the whole of it.
+fn shown(project: &Project) -> String {
+    let mut out = String::new();
+    let path = sanitise::line(&project.file.path);
+    // Writing to a string cannot fail.
+    let _ = writeln!(out, "{}", styled(WARN, format_args!("{path} is not trusted yet. It runs:")));
+    for line in runs(&project.config) {
+        let _ = writeln!(out, "  {}", sanitise::line(&line));
+    }
+    let _ = writeln!(out, "{}", styled(BOLD, format_args!("--- {path}")));
+    let _ = writeln!(out, "{}", sanitise::block(project.file.text.trim_end()));
+    let _ = writeln!(out, "{}", styled(BOLD, "---"));
+    out
+}
+
+/// Says what a configuration runs: agents, with the variables that they are given, and commands that check.
+pub(super) fn runs(config: &ProjectConfig) -> Vec<String> {
+    let words = |words: &[String]| words.iter().map(|word| shell_word(word)).collect::<Vec<_>>().join(" ");
+    let mut lines = Vec::new();
+    for (name, agent) in &config.agents {
+        let what = match (&agent.agent, &agent.command) {
+            (Some(known), _) => format!("the agent {known}"),
+            (None, Some(command)) => words(command),
+            (None, None) => continue,
+        };
+        let env = if agent.env.is_empty() {
+            String::new()
+        } else {
+            format!(", which is given {}", agent.env.join(", "))
+        };
+        lines.push(format!("{name}: {what}{env}"));
+    }
+    for (pipeline, stages) in &config.pipelines {
+        let checks = stages.stages.iter().filter_map(|stage| Some((&stage.name, stage.check.as_ref()?)));
+        lines.extend(checks.map(|(stage, check)| format!("{pipeline}/{stage}: {}", words(check))));
+    }
+    lines
+}
+
+#[cfg(test)]
+mod tests {
+    use rekindle_wire::request::ProjectFile;
+
+    use super::*;
+
+    fn project(text: &str) -> Project {
+        let config = rekindle_project::check(text).unwrap_or_else(|_| panic!("no problems"));
+        // No file that is checked has such a thing in it; what is shown must not rely on that.
+        let text = format!("{text}# \u{1b}[2Jhidden\n");
+        let file = ProjectFile { path: "/repo/rekindle.toml".into(), text };
+        Project { root: "/repo".into(), file, config }
+    }
+
+    const TEXT: &str = "version = 1\n[agents.builder]\ncommand = [\"my agent\", \"--x\"]\nprofile = \"acp\"\nenv = [\"TOKEN\"]\n\
+        [agents.reviewer]\nagent = \"codex\"\n[pipelines.default]\n[[pipelines.default.stages]]\nname = \"verify\"\n\
+        check = [\"make\", \"test\"]\n";
+
+    #[test]
+    fn what_is_shown_says_what_would_run_and_does_nothing_to_the_terminal() {
+        let shown = anstream::adapter::strip_str(&shown(&project(TEXT))).to_string();
+        for said in [
+            "builder: 'my agent' --x, which is given TOKEN\n",
+            "reviewer: the agent codex\n",
+            "default/verify: make test\n",
+            "# hidden\n---\n",
+        ] {
+            assert!(shown.contains(said), "{said}: {shown}");
+        }
+        assert!(!shown.contains('\u{1b}'));
+    }
+
+    #[test]
+    fn a_hash_is_of_this_very_file() {
+        let project = project(TEXT);
+        check(None, &project).expect("none is given");
+        check(Some(project.file.hash()), &project).expect("it is this one");
+        let failure = check(Some(BlobId::of(b"other")), &project).expect_err("it is another");
+        assert_eq!(failure.code(), UNTRUSTED);
+    }
+}
