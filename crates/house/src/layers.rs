@@ -24,7 +24,7 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("notify", &["domain", "terminal"]),
     // Beside the store too: a file is read and checked, and nothing of it is kept.
     ("project", &["agent", "domain", "terminal"]),
-    ("service", &["agent", "domain", "holder", "notify", "store", "taskdb", "wire", "workspace"]),
+    ("service", &["agent", "domain", "holder", "notify", "project", "store", "taskdb", "wire", "workspace"]),
     ("server", &["agent", "domain", "service", "wire"]),
     // The other side of the server: it finds, starts and asks a daemon, and must not know how one works.
     ("client", &["domain", "holder", "store", "terminal", "wire"]),

@@ -8,6 +8,7 @@ use rekindle_domain::event::ProjectConfig;
 use rekindle_domain::pipeline::validate::{self, Problem};
 use rekindle_terminal::sanitise;
 use serde::{Deserialize, Serialize};
+use toml::Spanned;
 use toml::de::{DeTable, Deserializer};
 
 use crate::spans;
@@ -44,8 +45,27 @@ impl Located {
     }
 }
 
+/// Reads the text of a file, whether what it says makes sense or not: for whoever compares it with another one.
+pub fn parse(text: &str) -> Result<ProjectConfig, Vec<Located>> {
+    table_and_config(text).map(|(_, config)| config)
+}
+
 /// Checks the text of a file; returns what it says, or everything that is wrong with it, in the order of its lines.
 pub fn check(text: &str) -> Result<ProjectConfig, Vec<Located>> {
+    let (table, config) = table_and_config(text)?;
+    let problems = validate::problems(&config, |name| by_id(name).is_some());
+    let locate = |problem: Problem| {
+        let span = spans::of(table.get_ref(), &problem.place);
+        let byte = byte_of(text, span, problem.offset);
+        Located::new(text, byte, Some(problem.place.to_string()), problem.what)
+    };
+    let mut problems: Vec<Located> = problems.into_iter().map(locate).collect();
+    problems.sort_by_key(|problem| (problem.line, problem.column));
+    if problems.is_empty() { Ok(config) } else { Err(problems) }
+}
+
+/// Reads a text as a document, which knows where everything stands, and as what it says.
+fn table_and_config(text: &str) -> Result<(Spanned<DeTable<'_>>, ProjectConfig), Vec<Located>> {
     let (table, errors) = DeTable::parse_recoverable(text);
     if !errors.is_empty() {
         // What follows an error in its line mostly follows from it.
@@ -57,15 +77,7 @@ pub fn check(text: &str) -> Result<ProjectConfig, Vec<Located>> {
     }
     let config = ProjectConfig::deserialize(Deserializer::from(table.clone()))
         .map_err(|error| vec![unreadable(text, &error, "write what is expected, or leave it out")])?;
-    let problems = validate::problems(&config, |name| by_id(name).is_some());
-    let locate = |problem: Problem| {
-        let span = spans::of(table.get_ref(), &problem.place);
-        let byte = byte_of(text, span, problem.offset);
-        Located::new(text, byte, Some(problem.place.to_string()), problem.what)
-    };
-    let mut problems: Vec<Located> = problems.into_iter().map(locate).collect();
-    problems.sort_by_key(|problem| (problem.line, problem.column));
-    if problems.is_empty() { Ok(config) } else { Err(problems) }
+    Ok((table, config))
 }
 
 /// Returns the byte of the text at which a problem is.

@@ -7,5 +7,5 @@ mod spans;
 pub mod starting_file;
 mod string_offset;
 
-pub use check::{Located, check};
+pub use check::{Located, check, parse};
 pub use read::{FILE, ReadError, read};
