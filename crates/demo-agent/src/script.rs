@@ -178,10 +178,24 @@ fn plain_steps(text: &str) -> Vec<Step> {
         tool("edit", "nothing: a demonstration changes no file"),
         Step::PlanAt(plan.clone(), 2),
         Step::Say(format!(
-            "I was asked: {wish}\n\nI am a demonstration, so I read a little, changed nothing and can report that all is well."
+            "I was asked: {wish}\n\nI am a demonstration, so I read a little, changed nothing and can report that all is well.{}",
+            asked_outcome(text).map(|name| outcome_block(&name, "")).unwrap_or_default()
         )),
         Step::PlanAt(plan, 3),
     ]
+}
+
+/// Returns the first outcome that a prompt offers, if it asks for one: it shows the block that is to be filled in.
+fn asked_outcome(text: &str) -> Option<String> {
+    let shown = text.lines().map(str::trim).filter(|line| line.starts_with("{\"outcome\""));
+    let mut names = shown.filter_map(|line| serde_json::from_str::<serde_json::Value>(line).ok());
+    names.find_map(|block| block["outcome"].as_str().filter(|name| is_name(name)).map(str::to_owned))
+}
+
+/// Returns the end of a message that says what came of a step of a pipeline.
+fn outcome_block(name: &str, findings: &str) -> String {
+    let block = serde_json::json!({"outcome": name, "findings": findings});
+    format!("\n\n```json\n{block}\n```")
 }
 
 /// Reads one directive, or finds that the line is none.
@@ -240,8 +254,7 @@ fn step(line: &str) -> Option<Step> {
 fn outcome(line: &str) -> Option<Step> {
     let rest = line.strip_prefix("outcome")?.strip_prefix(char::is_whitespace)?.trim();
     let (name, findings) = rest.split_once(char::is_whitespace).unwrap_or((rest, ""));
-    let block = serde_json::json!({"outcome": name, "findings": findings.trim()});
-    is_name(name).then(|| Step::Say(format!("Done.\n\n```json\n{block}\n```")))
+    is_name(name).then(|| Step::Say(format!("Done.{}", outcome_block(name, findings.trim()))))
 }
 
 fn one_word(text: &str) -> Option<String> {

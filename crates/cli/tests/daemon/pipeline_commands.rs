@@ -138,6 +138,20 @@ fn a_run_needs_trust_goes_through_its_rounds_and_is_told_step_by_step() {
 }
 
 #[test]
+fn the_file_to_begin_with_runs_as_it_is() {
+    let lab = Lab::new();
+    // Whichever agents are on this machine: the demo agent stands in it, where tests have it.
+    let mut init = lab.rekindle(&["pipeline", "init"]);
+    ran(init.current_dir(lab.path("work")).env("PATH", ""), Stdin::Nothing).exits(0);
+    let written = fs::read_to_string(lab.path("work/rekindle.toml")).expect("a file");
+    let (agent, demo) = ("[\"rekindle\", \"demo-agent\"]", format!("{:?}", lab.demo(&[])));
+    assert_eq!(written.matches(agent).count(), 2, "{written}");
+    let hash = lab.project(&written.replace(agent, &demo));
+    let told = lab.pipeline(&["run", "--trust", &hash]).exits(0).shows("review 1         reviewer  approved");
+    assert!(told.out.ends_with("  completed\n") && !told.out.contains("once more"), "{told:#?}");
+}
+
+#[test]
 fn json_is_the_ledger_as_it_stands() {
     let lab = Lab::new();
     let hash = lab.project(TWICE);

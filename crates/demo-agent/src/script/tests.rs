@@ -83,6 +83,24 @@ fn nothing_behind_an_outcome_is_read() {
 }
 
 #[test]
+fn a_plain_prompt_that_asks_for_an_outcome_gets_the_first_one() {
+    let asked = "Look at it.\n\nEnd with a block like this:\n\n```json\n{\"outcome\": \"approved\", \"findings\": \"…\"}\n```\n\n`outcome` is one of `approved`, `rejected`.";
+    let said = |text: &str| {
+        let said = plain_steps(text).into_iter().find_map(|step| match step {
+            Step::Say(text) => Some(text),
+            _ => None,
+        });
+        said.expect("a message")
+    };
+    assert!(
+        said(asked).ends_with("\n\n```json\n{\"findings\":\"\",\"outcome\":\"approved\"}\n```"),
+        "{}",
+        said(asked)
+    );
+    assert!(said("Look at it.\n{\"outcome\": 7}").ends_with("all is well."));
+}
+
+#[test]
 fn every_directive_in_the_help_is_understood() {
     for (example, _) in DIRECTIVES {
         assert_ne!(step(example), None, "{example}");
