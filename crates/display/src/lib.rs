@@ -1,5 +1,5 @@
-//! What commands show people: records, statuses, checkpoints and hints in words and colours, and a session as it happens, with
-//! its questions. What is shown comes from a daemon or from a log, and is decided in neither place here.
+//! What commands show people: records, statuses, checkpoints and hints in words and colours, tables, and a session or a run of a
+//! pipeline as it happens, with its questions. What is shown comes from a daemon or from a log, and is decided in neither place here.
 
 pub mod canvas;
 pub mod checkpoint_text;
@@ -7,6 +7,7 @@ pub mod drift_text;
 pub mod evidence_text;
 pub mod hints;
 pub mod live;
+pub mod pipeline;
 mod pipeline_text;
 pub mod record_text;
 pub mod status_text;

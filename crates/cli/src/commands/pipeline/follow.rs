@@ -6,16 +6,14 @@ use std::time::{Duration, Instant};
 use rekindle_client::follow::{Follow, Followed, Heard};
 use rekindle_client::{Client, Exit, Failure};
 use rekindle_display::hints::ours;
+use rekindle_display::pipeline::{Progress, Screen, rest_lines, sum_text};
 use rekindle_domain::line::Line;
 use rekindle_domain::pipeline::RunStatus;
 use rekindle_terminal::output::{self, DIM, styled};
 use rekindle_terminal::{on_exit_signal, sanitise};
 use rekindle_wire::view::{PendingWhy, PipelineView};
 
-use super::progress::Progress;
 use super::run_arg::path;
-use super::screen::Screen;
-use super::standing::{rest_lines, sum_text};
 use crate::confirm::can_ask;
 use crate::context::Context;
 
@@ -77,7 +75,7 @@ pub(super) fn follow(context: &Context, client: &Client, runs: Vec<Followee>) ->
         let prefix = if several { format!("{}  ", followee.task_id) } else { String::new() };
         Watched { followee, progress: Progress::new(prefix), exit: None, told: None, looked: Instant::now() }
     });
-    let mut screen = Screen::new(context, several);
+    let mut screen = Screen::new(context.json, several);
     let mut watched: Vec<Watched> = watched.collect();
     while watched.iter().any(|run| run.exit.is_none()) {
         let going = watched.iter().filter(|run| run.exit.is_none());
@@ -100,7 +98,7 @@ pub(super) fn follow(context: &Context, client: &Client, runs: Vec<Followee>) ->
             run.looked = Instant::now();
             // A daemon that is away is waited for by whoever follows.
             if let Ok(view) = client.get::<PipelineView>(&path(&run.followee.run_id)) {
-                run.look(&mut screen, &view)?;
+                run.look(context, &mut screen, &view)?;
             }
         }
     }
@@ -149,7 +147,7 @@ fn say_how_to_come_back(watched: &[Watched]) {
 
 impl Watched {
     /// Takes in what is heard of it. Its stream ends with it, which is no news then.
-    fn hear(&mut self, screen: &mut Screen<'_>, heard: Heard) -> Result<(), Failure> {
+    fn hear(&mut self, screen: &mut Screen, heard: Heard) -> Result<(), Failure> {
         match heard {
             _ if self.exit.is_some() => {}
             Heard::Record(record) => self.record(screen, &record)?,
@@ -172,7 +170,7 @@ impl Watched {
         Ok(())
     }
 
-    fn record(&mut self, screen: &mut Screen<'_>, record: &str) -> Result<(), Failure> {
+    fn record(&mut self, screen: &mut Screen, record: &str) -> Result<(), Failure> {
         let line = match Line::parse(record.as_bytes()) {
             Ok(line) => line,
             Err(error) => {
@@ -194,7 +192,7 @@ impl Watched {
     }
 
     /// Looks at what it waits for, which is in no record.
-    fn look(&mut self, screen: &mut Screen<'_>, view: &PipelineView) -> Result<(), Failure> {
+    fn look(&mut self, context: &Context, screen: &mut Screen, view: &PipelineView) -> Result<(), Failure> {
         // Its end comes with a record, unless that was shown before.
         if view.status != RunStatus::Running && view.last_seq <= self.followee.shown_to {
             self.exit = Some(exit_of(view.status));
@@ -207,7 +205,7 @@ impl Watched {
         if pending.why == PendingWhy::Person {
             let waits = ours("waits");
             screen.note(&format!("{} {} waits for an answer: {waits}", pending.stage, pending.round));
-            if !can_ask(screen.context) {
+            if !can_ask(context) {
                 self.exit = Some(Exit::Waiting);
             }
         } else if pending.why.rests() {

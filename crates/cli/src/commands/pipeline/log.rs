@@ -3,13 +3,13 @@
 use std::io::Write;
 
 use rekindle_client::{Exit, Failure};
+use rekindle_display::pipeline::Progress;
 use rekindle_display::record_text::RecordPrinter;
 use rekindle_domain::line::Line;
 use rekindle_terminal::output;
 
 use super::follow::{Followee, follow};
 use super::ledger::each_record;
-use super::progress::Progress;
 use super::run_arg::RunArg;
 use crate::context::Context;
 

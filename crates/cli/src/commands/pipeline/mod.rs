@@ -7,19 +7,13 @@ mod init;
 mod ledger;
 mod list;
 mod log;
-mod progress;
 mod project_dir;
 mod resume;
 mod run;
 mod run_arg;
-#[cfg(test)]
-mod samples;
-mod screen;
 mod show;
-mod standing;
 mod trust;
 mod validate;
-mod words;
 
 use rekindle_client::failure::{Exit, Failure};
 

@@ -1,12 +1,11 @@
 //! Trust in a project's file: shown to a person, and asked for, when a daemon says that nobody has trusted it yet.
 
-use std::fmt::Write;
-
 use rekindle_client::Failure;
 use rekindle_display::hints::ours;
+use rekindle_display::pipeline::{config_runs, config_text};
 use rekindle_domain::blob_id::BlobId;
 use rekindle_domain::event::ProjectConfig;
-use rekindle_terminal::output::{BOLD, WARN, shell_word, styled};
+use rekindle_terminal::output::{WARN, styled};
 use rekindle_terminal::sanitise;
 use rekindle_wire::view::PipelineView;
 
@@ -40,7 +39,7 @@ pub(super) fn ask(context: &Context, project: &Project) -> Result<BlobId, Failur
             Failure::usage(UNTRUSTED, message).hint(format!("look at what it runs, then: --trust {hash}"))
         );
     }
-    anstream::eprint!("{}", shown(project));
+    anstream::eprint!("{}", config_text(&project.file, &project.config));
     if confirmed("Is this file trusted in this directory from now on?")? {
         return Ok(hash);
     }
@@ -69,52 +68,13 @@ pub(super) fn ask_for_run(
             format_args!("what {} was started with is not trusted in {place}. It runs:", run.run_id)
         )
     );
-    for line in runs(config) {
+    for line in config_runs(config) {
         anstream::eprintln!("  {}", sanitise::line(&line));
     }
     if confirmed("Is that trusted in this directory from now on?")? {
         return Ok(hash);
     }
     Err(Failure::usage(UNTRUSTED, "it is not trusted: nothing goes on".into()))
-}
-
-/// Writes the file as it is shown before it is trusted: what it runs, what that is given, and the whole of it.
-fn shown(project: &Project) -> String {
-    let mut out = String::new();
-    let path = sanitise::line(&project.file.path);
-    // Writing to a string cannot fail.
-    let _ = writeln!(out, "{}", styled(WARN, format_args!("{path} is not trusted yet. It runs:")));
-    for line in runs(&project.config) {
-        let _ = writeln!(out, "  {}", sanitise::line(&line));
-    }
-    let _ = writeln!(out, "{}", styled(BOLD, format_args!("--- {path}")));
-    let _ = writeln!(out, "{}", sanitise::block(project.file.text.trim_end()));
-    let _ = writeln!(out, "{}", styled(BOLD, "---"));
-    out
-}
-
-/// Says what a configuration runs: agents, with the variables that they are given, and commands that check.
-pub(super) fn runs(config: &ProjectConfig) -> Vec<String> {
-    let words = |words: &[String]| words.iter().map(|word| shell_word(word)).collect::<Vec<_>>().join(" ");
-    let mut lines = Vec::new();
-    for (name, agent) in &config.agents {
-        let what = match (&agent.agent, &agent.command) {
-            (Some(known), _) => format!("the agent {known}"),
-            (None, Some(command)) => words(command),
-            (None, None) => continue,
-        };
-        let env = if agent.env.is_empty() {
-            String::new()
-        } else {
-            format!(", which is given {}", agent.env.join(", "))
-        };
-        lines.push(format!("{name}: {what}{env}"));
-    }
-    for (pipeline, stages) in &config.pipelines {
-        let checks = stages.stages.iter().filter_map(|stage| Some((&stage.name, stage.check.as_ref()?)));
-        lines.extend(checks.map(|(stage, check)| format!("{pipeline}/{stage}: {}", words(check))));
-    }
-    lines
 }
 
 #[cfg(test)]
@@ -125,29 +85,13 @@ mod tests {
 
     fn project(text: &str) -> Project {
         let config = rekindle_project::check(text).unwrap_or_else(|_| panic!("no problems"));
-        // No file that is checked has such a thing in it; what is shown must not rely on that.
-        let text = format!("{text}# \u{1b}[2Jhidden\n");
-        let file = ProjectFile { path: "/repo/rekindle.toml".into(), text };
+        let file = ProjectFile { path: "/repo/rekindle.toml".into(), text: text.to_owned() };
         Project { root: "/repo".into(), file, config }
     }
 
     const TEXT: &str = "version = 1\n[agents.builder]\ncommand = [\"my agent\", \"--x\"]\nprofile = \"acp\"\nenv = [\"TOKEN\"]\n\
         [agents.reviewer]\nagent = \"codex\"\n[pipelines.default]\n[[pipelines.default.stages]]\nname = \"verify\"\n\
         check = [\"make\", \"test\"]\n";
-
-    #[test]
-    fn what_is_shown_says_what_would_run_and_does_nothing_to_the_terminal() {
-        let shown = anstream::adapter::strip_str(&shown(&project(TEXT))).to_string();
-        for said in [
-            "builder: 'my agent' --x, which is given TOKEN\n",
-            "reviewer: the agent codex\n",
-            "default/verify: make test\n",
-            "# hidden\n---\n",
-        ] {
-            assert!(shown.contains(said), "{said}: {shown}");
-        }
-        assert!(!shown.contains('\u{1b}'));
-    }
 
     #[test]
     fn a_hash_is_of_this_very_file() {

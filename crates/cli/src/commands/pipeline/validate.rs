@@ -3,11 +3,12 @@
 use std::path::PathBuf;
 
 use rekindle_client::failure::{Exit, Failure};
+use rekindle_display::pipeline::stage_text;
 use rekindle_domain::event::{PipelineConfig, StageConfig};
 use rekindle_domain::pipeline::builtin::resolved;
 use rekindle_project::ReadError;
 use rekindle_service::error::chain;
-use rekindle_terminal::output::{BOLD, shell_word, styled};
+use rekindle_terminal::output::{BOLD, styled};
 use rekindle_terminal::sanitise;
 use serde_json::{Value, json};
 
@@ -70,13 +71,4 @@ fn described(name: &str, pipeline: &PipelineConfig) -> Value {
     };
     let stages: Vec<Value> = pipeline.stages.iter().map(stage).collect();
     json!({"name": name, "max_rounds": pipeline.rounds(), "stages": stages})
-}
-
-/// Returns a stage with who works in it, or what checks.
-fn stage_text(stage: &StageConfig) -> String {
-    let words = stage.check.iter().flatten().map(|word| shell_word(word));
-    match &stage.agent {
-        Some(agent) => format!("{} ({agent})", stage.name),
-        None => format!("{} (check: {})", stage.name, words.collect::<Vec<_>>().join(" ")),
-    }
 }

@@ -1,15 +1,15 @@
 //! Where a run stands, in words: what it took in all, and why it rests.
 
-use rekindle_display::hints::ours;
 use rekindle_terminal::output::{WARN, plural, styled};
 use rekindle_terminal::sanitise;
 use rekindle_wire::view::{PendingWhy, PipelineView};
 
 use super::progress::drift_lines;
 use super::words::{pending_text, took, used, way_on};
+use crate::hints::ours;
 
 /// Says what a run took in all.
-pub(super) fn sum_text(view: &PipelineView) -> String {
+pub fn sum_text(view: &PipelineView) -> String {
     let steps = view.stages.iter().filter(|step| step.outcome.is_some()).count() as u64;
     let cached = view.stages.iter().filter(|step| step.cached).count();
     let cached = if cached == 0 { String::new() } else { format!(" ({cached} cached)") };
@@ -21,7 +21,7 @@ pub(super) fn sum_text(view: &PipelineView) -> String {
 }
 
 /// Says what a run that rests waits for, and what has it go on.
-pub(super) fn rest_lines(view: &PipelineView) -> Vec<String> {
+pub fn rest_lines(view: &PipelineView) -> Vec<String> {
     let Some(pending) = &view.pending else { return Vec::new() };
     // Where the word says it all, more words would say it again.
     let says_more =
@@ -51,7 +51,7 @@ mod tests {
     use rekindle_wire::view::PipelineDriftView;
 
     use super::*;
-    use crate::commands::pipeline::samples::{plain, run as sample};
+    use crate::pipeline::samples::{plain, run as sample};
 
     fn rests(why: PendingWhy, change: impl FnOnce(&mut PipelineView)) -> String {
         let mut run = sample();

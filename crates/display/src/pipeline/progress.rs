@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use clap::builder::styling::Style;
+use anstyle::Style;
 use rekindle_domain::event::{
     ChangedFiles, Event, FilesTouched, OnDrift, PathList, PipelineDrift, PipelineStarted, StepFinished,
 };
@@ -28,7 +28,7 @@ const INDENT: &str = "          ";
 
 /// What is known of a run from the records so far.
 #[derive(Debug, Default)]
-pub(super) struct Progress {
+pub struct Progress {
     /// What stands before each line, if several runs are shown.
     prefix: String,
     max_rounds: u32,
@@ -48,24 +48,24 @@ pub(super) struct Progress {
 
 impl Progress {
     /// Begins; each line has this before it.
-    pub(super) fn new(prefix: String) -> Progress {
+    pub fn new(prefix: String) -> Progress {
         Progress { prefix, ..Progress::default() }
     }
 
     /// Returns how the run ended, if it has.
-    pub(super) fn ended(&self) -> Option<RunStatus> {
+    pub fn ended(&self) -> Option<RunStatus> {
         self.ended
     }
 
     /// Says what goes on now: for the line that is drawn over.
-    pub(super) fn current(&self) -> Option<(String, Timestamp)> {
+    pub fn current(&self) -> Option<(String, Timestamp)> {
         let (step, since) = self.current.as_ref()?;
         let who = self.who.get(step).map(|who| format!(" ({who})")).unwrap_or_default();
         Some((format!("{}{} {}{who}", self.prefix, step.stage, step.round), *since))
     }
 
     /// Takes in a record; returns the lines that it makes, cut to some columns.
-    pub(super) fn take(&mut self, ts: Timestamp, event: &Event<'_>, width: usize) -> Vec<String> {
+    pub fn take(&mut self, ts: Timestamp, event: &Event<'_>, width: usize) -> Vec<String> {
         match event {
             Event::PipelineStarted(started) => self.start(ts, started, width),
             Event::StepIntended(intended) => {

@@ -10,22 +10,23 @@ use rekindle_domain::time::{Clock, Timestamp};
 use rekindle_terminal::output;
 
 use super::words::took;
-use crate::context::Context;
 
 /// Where lines go: stdout, with a line below them at a terminal that says what goes on.
-pub(super) struct Screen<'a> {
-    pub(super) context: &'a Context,
+pub struct Screen {
+    /// A program reads: records are printed as they stand.
+    json: bool,
     out: Box<dyn Write>,
     bar: Option<ProgressBar>,
     /// Several runs are shown: a record does not say whose it is.
     several: bool,
 }
 
-impl<'a> Screen<'a> {
-    pub(super) fn new(context: &'a Context, several: bool) -> Screen<'a> {
+impl Screen {
+    /// Begins, for a program that reads (`json`) or for a person.
+    pub fn new(json: bool, several: bool) -> Screen {
         let out: Box<dyn Write> =
-            if context.json { Box::new(output::verbatim()) } else { Box::new(output::stdout()) };
-        let shows = !context.json && std::io::stderr().is_terminal() && output::is_terminal();
+            if json { Box::new(output::verbatim()) } else { Box::new(output::stdout()) };
+        let shows = !json && std::io::stderr().is_terminal() && output::is_terminal();
         let bar = shows.then(|| {
             let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
             let style = ProgressStyle::with_template("{spinner} {wide_msg}");
@@ -34,11 +35,11 @@ impl<'a> Screen<'a> {
         if let Some(bar) = &bar {
             bar.enable_steady_tick(Duration::from_millis(200));
         }
-        Screen { context, out, bar, several }
+        Screen { json, out, bar, several }
     }
 
     /// Draws what goes on: steps, and since when.
-    pub(super) fn draw(&self, going: impl Iterator<Item = (String, Timestamp)>) {
+    pub fn draw(&self, going: impl Iterator<Item = (String, Timestamp)>) {
         let Some(bar) = &self.bar else { return };
         let now = SystemClock.now();
         let texts = going.map(|(step, since)| format!("{step} for {}", took(now.millis_since(since))));
@@ -46,8 +47,8 @@ impl<'a> Screen<'a> {
     }
 
     /// Prints a record: as it stands, or as the lines that it makes.
-    pub(super) fn show(&mut self, run_id: &str, record: &str, lines: &[String]) -> Result<(), Failure> {
-        let (json, several, out) = (self.context.json, self.several, &mut self.out);
+    pub fn show(&mut self, run_id: &str, record: &str, lines: &[String]) -> Result<(), Failure> {
+        let (json, several, out) = (self.json, self.several, &mut self.out);
         let mut print = || -> std::io::Result<()> {
             match (json, several) {
                 (true, true) => writeln!(out, r#"{{"run_id":"{run_id}","record":{record}}}"#)?,
@@ -64,14 +65,15 @@ impl<'a> Screen<'a> {
     }
 
     /// Says something beside that.
-    pub(super) fn note(&self, text: &str) {
+    pub fn note(&self, text: &str) {
         match &self.bar {
             Some(bar) => bar.suspend(|| anstream::eprintln!("{text}")),
             None => anstream::eprintln!("{text}"),
         }
     }
 
-    pub(super) fn clear(&mut self) {
+    /// Takes the line away that says what goes on.
+    pub fn clear(&mut self) {
         if let Some(bar) = self.bar.take() {
             bar.finish_and_clear();
         }
