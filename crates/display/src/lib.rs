@@ -10,5 +10,6 @@ pub mod live;
 pub mod pipeline;
 mod pipeline_text;
 pub mod record_text;
+pub mod short_id;
 pub mod status_text;
 pub mod worktree_text;

@@ -5,6 +5,7 @@ use std::io::Write;
 
 use rekindle_client::clock::SystemClock;
 use rekindle_client::failure::{Exit, Failure};
+use rekindle_display::short_id::{short, short_len};
 use rekindle_domain::access::{AccessToken, NewAccess, Scope, Standing};
 use rekindle_domain::age::Age;
 use rekindle_domain::id::AccessId;
@@ -18,7 +19,6 @@ use serde_json::json;
 
 use super::Context;
 use crate::possible_values::one_of;
-use crate::session_arg::{short, short_len};
 
 /// An end that is nearer than this is told to the minute.
 const SOON: u64 = 2 * 86_400_000;

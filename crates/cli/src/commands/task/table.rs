@@ -4,13 +4,12 @@ use std::io::Write;
 
 use clap::builder::styling::Style;
 use rekindle_client::failure::Failure;
+use rekindle_display::short_id::{short, short_len};
 use rekindle_domain::event::TaskStatus;
 use rekindle_domain::time::Timestamp;
 use rekindle_terminal::output::{self, BAD, BOLD, COURSE, DIM, GOOD, PLAIN, WARN, ago, cut, styled};
 use rekindle_terminal::sanitise;
 use rekindle_wire::view::TaskView;
-
-use crate::session_arg::{short, short_len};
 
 /// Where there is less room than this, a task's words are left out.
 const LEAST_WORDS: usize = 8;
