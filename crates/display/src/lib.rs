@@ -10,6 +10,7 @@ pub mod live;
 pub mod pipeline;
 mod pipeline_text;
 pub mod record_text;
+pub mod session_table;
 pub mod short_id;
 pub mod status_text;
 pub mod worktree_text;

@@ -2,7 +2,6 @@
 
 mod bell;
 mod session_filter;
-mod table;
 mod watch;
 
 use std::collections::BTreeMap;
@@ -11,6 +10,7 @@ use std::io::Write;
 use rekindle_client::clock::SystemClock;
 use rekindle_client::failure::{Exit, Failure};
 use rekindle_display::hints::ours;
+use rekindle_display::session_table::write_table;
 use rekindle_display::status_text::{agent_lives, is_unknown, label};
 use rekindle_domain::projector::SessionStatus;
 use rekindle_domain::time::{Clock, Timestamp};
@@ -140,7 +140,7 @@ impl<'a> Listing<'a> {
 /// Writes the table, and what is not in it.
 fn report(out: &mut dyn Write, listing: &Listing<'_>, long: bool, now: Timestamp) -> Result<(), Failure> {
     let views: Vec<&SessionView> = listing.sessions.iter().map(|session| &session.view).collect();
-    table::write_table(out, &views, long, now)?;
+    write_table(out, &views, long, now)?;
     if views.len() < listing.all {
         let idle = plural((listing.all - views.len()) as u64, "idle session");
         writeln!(out, "{}", styled(DIM, format_args!("{idle} not shown: {}", ours("ps -a"))))?;

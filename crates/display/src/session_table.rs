@@ -2,21 +2,22 @@
 
 use std::io::Write;
 
-use clap::builder::styling::Style;
+use anstyle::Style;
 use rekindle_client::failure::Failure;
-use rekindle_display::evidence_text;
-use rekindle_display::short_id::{short, short_len};
-use rekindle_display::status_text::{forked_from, held, is_unknown, label, last_run, next, style};
 use rekindle_domain::time::Timestamp;
 use rekindle_terminal::output::{self, BAD, BOLD, DIM, PLAIN, WARN, cut, styled, wrap};
 use rekindle_terminal::sanitise;
 use rekindle_wire::view::{HealthState, SessionView};
 
+use crate::evidence_text;
+use crate::short_id::{short, short_len};
+use crate::status_text::{forked_from, held, is_unknown, label, last_run, next, style};
+
 /// Where there is less room than this, a session's last words are left out.
 const LEAST_WORDS: usize = 8;
 
 /// Writes a line for each session, and below it what someone should know.
-pub(super) fn write_table(
+pub fn write_table(
     out: &mut dyn Write,
     sessions: &[&SessionView],
     long: bool,
