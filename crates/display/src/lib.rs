@@ -13,4 +13,5 @@ pub mod record_text;
 pub mod session_table;
 pub mod short_id;
 pub mod status_text;
+pub mod task;
 pub mod worktree_text;

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use rekindle_client::clock::SystemClock;
 use rekindle_client::{Exit, Failure, read};
 use rekindle_display::hints::ours;
+use rekindle_display::task::write_tasks;
 use rekindle_domain::age::Age;
 use rekindle_domain::event::{Budget, DEFAULT_ATTEMPTS};
 use rekindle_domain::time::{Clock, Timestamp};
@@ -13,7 +14,6 @@ use rekindle_terminal::output::plural;
 use rekindle_wire::request::{Content, NewDependency, NewSession, NewTask, NewTasks};
 use rekindle_wire::view::{TaskList, TaskView};
 
-use super::table::write_tasks;
 use super::task_arg::find;
 use super::task_file;
 use crate::commands::Context;

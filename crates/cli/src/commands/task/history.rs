@@ -1,11 +1,9 @@
 //! `rekindle task history`: what happened to a task, who did it and why.
 
 use rekindle_client::{Exit, Failure};
-use rekindle_terminal::output::{DIM, styled};
-use rekindle_terminal::sanitise;
+use rekindle_display::task::write_history;
 use rekindle_wire::view::TransitionList;
 
-use super::table::style;
 use super::task_arg::TaskArg;
 use crate::commands::Context;
 
@@ -24,18 +22,5 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<Exit, Failure> {
     let id = args.task.find(&client)?;
     let list: TransitionList = client.get(&format!("/api/tasks/{id}/transitions"))?;
     let json = serde_json::to_string(&list).map_err(|error| Failure::failed("output", error))?;
-    context.print(&json, |out| {
-        for line in &list.transitions {
-            let why = line.reason.as_deref().filter(|why| !why.is_empty());
-            let why = why.map(|why| format!(": {}", sanitise::line(why))).unwrap_or_default();
-            let (n, at, by) =
-                (line.n, line.at, styled(DIM, format_args!("by {}", sanitise::line(&line.actor))));
-            writeln!(
-                out,
-                "{n:>3}  {at}  {}  {by}{why}",
-                styled(style(line.to), format_args!("{:<13}", line.to.as_str()))
-            )?;
-        }
-        Ok(())
-    })
+    context.print(&json, |out| write_history(out, &list.transitions))
 }

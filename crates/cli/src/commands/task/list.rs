@@ -2,11 +2,11 @@
 
 use rekindle_client::clock::SystemClock;
 use rekindle_client::{Client, Exit, Failure};
+use rekindle_display::task::write_tasks;
 use rekindle_domain::event::TaskStatus;
 use rekindle_domain::time::Clock;
 use rekindle_wire::view::{TaskList, TaskView};
 
-use super::table::write_tasks;
 use crate::commands::Context;
 
 /// List tasks: those that run, then those that wait, in the order of their turns

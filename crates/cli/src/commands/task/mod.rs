@@ -8,7 +8,6 @@ mod logs;
 mod markdown;
 mod show;
 mod stats;
-mod table;
 mod task_arg;
 mod task_file;
 mod update;

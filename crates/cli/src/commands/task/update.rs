@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 
 use rekindle_client::{Client, Exit, Failure, read};
+use rekindle_display::task::write_task;
 use rekindle_domain::id::TaskId;
 use rekindle_wire::request::{CancelTask, RetryTask, TaskPriority};
 use rekindle_wire::view::TaskView;
 use serde::Serialize;
 
-use super::show::write_task;
 use super::task_arg::TaskArg;
 use crate::commands::Context;
 use crate::env_arg::environment_for;

@@ -8,13 +8,12 @@ use rekindle_client::clock::SystemClock;
 use rekindle_client::{Client, Exit, Failure, follow_all};
 use rekindle_display::canvas::Canvas;
 use rekindle_display::live::{Pressed, Terminal, is_foreground};
-use rekindle_domain::event::TaskStatus;
+use rekindle_display::task::{count_text, write_tasks};
 use rekindle_domain::time::Clock;
 use rekindle_terminal::on_exit_signal;
-use rekindle_terminal::output::{self, BOLD, DIM, WARN, plural, styled};
+use rekindle_terminal::output::{self, DIM, WARN, styled};
 use rekindle_wire::view::{TaskList, TaskView};
 
-use super::table::write_tasks;
 use crate::commands::Context;
 
 /// Watch the tasks that have not ended: progress, last words, and what those wait for that wait
@@ -97,7 +96,7 @@ impl Shown<'_> {
         write_tasks(&mut page, tasks.unwrap_or_default(), SystemClock.now())?;
         let page = String::from_utf8_lossy(&page).into_owned();
         if let Some(canvas) = &mut self.canvas {
-            let head = tasks.map_or_else(|| styled(WARN, "no daemon answers; agents work on"), counted);
+            let head = tasks.map_or_else(|| styled(WARN, "no daemon answers; agents work on"), count_text);
             let leave = styled(DIM, "q ends");
             return Ok(canvas.draw(&format!("{head}  {leave}\n\n{}", page.trim_end()))?);
         }
@@ -117,15 +116,4 @@ impl Shown<'_> {
         self.last = json;
         Ok(())
     }
-}
-
-/// Says how many there are, and where they stand.
-fn counted(tasks: &[TaskView]) -> String {
-    let each = TaskStatus::ALL.into_iter().filter_map(|status| {
-        let count = tasks.iter().filter(|task| task.status == status).count();
-        (count > 0).then(|| format!("{count} {}", status.as_str()))
-    });
-    let each: Vec<String> = each.collect();
-    let all = styled(BOLD, plural(tasks.len() as u64, "task"));
-    if each.is_empty() { all } else { format!("{all}: {}", each.join(", ")) }
 }

@@ -2,20 +2,21 @@
 
 use std::io::Write;
 
-use clap::builder::styling::Style;
+use anstyle::Style;
 use rekindle_client::failure::Failure;
-use rekindle_display::short_id::{short, short_len};
 use rekindle_domain::event::TaskStatus;
 use rekindle_domain::time::Timestamp;
-use rekindle_terminal::output::{self, BAD, BOLD, COURSE, DIM, GOOD, PLAIN, WARN, ago, cut, styled};
+use rekindle_terminal::output::{self, BAD, BOLD, COURSE, DIM, GOOD, PLAIN, WARN, ago, cut, plural, styled};
 use rekindle_terminal::sanitise;
 use rekindle_wire::view::TaskView;
+
+use crate::short_id::{short, short_len};
 
 /// Where there is less room than this, a task's words are left out.
 const LEAST_WORDS: usize = 8;
 
 /// Writes a line for each task, and below it what someone should know.
-pub(super) fn write_tasks(out: &mut dyn Write, tasks: &[TaskView], now: Timestamp) -> Result<(), Failure> {
+pub fn write_tasks(out: &mut dyn Write, tasks: &[TaskView], now: Timestamp) -> Result<(), Failure> {
     let len = short_len(tasks.iter().map(|task| task.id.as_str()));
     let rows: Vec<_> = tasks.iter().map(|task| row(task, len, now)).collect();
     let (lines, used) = output::table(&rows);
@@ -84,4 +85,15 @@ pub(super) fn style(status: TaskStatus) -> Style {
         TaskStatus::Completed => GOOD,
         TaskStatus::Failed | TaskStatus::Cancelled => BAD,
     }
+}
+
+/// Says how many there are, and where they stand.
+pub fn count_text(tasks: &[TaskView]) -> String {
+    let each = TaskStatus::ALL.into_iter().filter_map(|status| {
+        let count = tasks.iter().filter(|task| task.status == status).count();
+        (count > 0).then(|| format!("{count} {}", status.as_str()))
+    });
+    let each: Vec<String> = each.collect();
+    let all = styled(BOLD, plural(tasks.len() as u64, "task"));
+    if each.is_empty() { all } else { format!("{all}: {}", each.join(", ")) }
 }
