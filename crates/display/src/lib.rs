@@ -3,6 +3,7 @@
 
 pub mod canvas;
 pub mod checkpoint_text;
+pub mod doctor;
 pub mod drift_text;
 pub mod evidence_text;
 pub mod hints;
@@ -10,6 +11,7 @@ pub mod live;
 pub mod pipeline;
 mod pipeline_text;
 pub mod record_text;
+pub mod service;
 pub mod session_table;
 pub mod short_id;
 pub mod status_text;

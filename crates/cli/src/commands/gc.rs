@@ -5,6 +5,7 @@ use std::io::Write;
 use rekindle_client::Client;
 use rekindle_client::failure::{Exit, Failure};
 use rekindle_daemon::config::Config;
+use rekindle_display::doctor::below;
 use rekindle_domain::age::Age;
 use rekindle_service::upkeep::gc;
 use rekindle_terminal::output::{self, BAD, BOLD, DIM, plural, styled, wrap};
@@ -15,7 +16,6 @@ use rekindle_wire::view::{Collected, Left, Space};
 use serde_json::json;
 
 use super::Context;
-use super::doctor::below;
 
 /// Remove what nobody needs any more: dead holders, unnamed blobs, unused executables
 ///

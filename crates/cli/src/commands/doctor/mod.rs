@@ -1,17 +1,15 @@
 //! `rekindle doctor`: shows what is wrong with a home, with or without a daemon, and puts right what can be.
 
-mod agents;
 mod bar;
 mod release;
-mod remedy;
 mod repair;
-mod show;
 
 use rekindle_client::clock::SystemClock;
 use rekindle_client::failure::{Exit, Failure};
 use rekindle_client::logout::danger;
 use rekindle_client::unit::Survey;
 use rekindle_daemon::config::Config;
+use rekindle_display::doctor::{print_agents, print_findings, summary, to_json};
 use rekindle_domain::time::Clock;
 use rekindle_service::daemon::DatabaseSettings;
 use rekindle_service::upkeep::{TaskRows, examine};
@@ -21,7 +19,6 @@ use serde_json::json;
 
 use super::Context;
 use bar::Bar;
-pub(super) use show::below;
 
 /// Check the home: every log, cache, blob and holder, and the rows of tasks, and say what to do about what is wrong
 ///
@@ -76,16 +73,16 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<Exit, Failure> {
     let report = examine_home(context)?;
     let verdict = if report.is_healthy() { Exit::Ok } else { Exit::Failed };
     let survey = Survey::of(&context.home);
-    let mut body = show::to_json(context, &report);
+    let mut body = to_json(&context.home, &report);
     body["logout"] = json!(survey.as_ref().ok().and_then(|survey| danger(&survey.facts)));
     body["service"] = json!(survey.as_ref().ok().map(Survey::to_json));
     let printed = context.print(&body, |out| {
-        show::findings(out, context, &report)?;
+        print_findings(out, &context.home, &report)?;
         match &survey {
-            Ok(survey) => agents::print(out, survey, output::width())?,
+            Ok(survey) => print_agents(out, survey, output::width())?,
             Err(failure) => writeln!(out, "{}\n", styled(DIM, format!("agents: {}", failure.message())))?,
         }
-        Ok(writeln!(out, "{}", show::summary(&report))?)
+        Ok(writeln!(out, "{}", summary(&report))?)
     });
     self::verdict(verdict, printed)
 }

@@ -4,6 +4,7 @@ use std::io::{IsTerminal, Write};
 
 use rekindle_client::clock::SystemClock;
 use rekindle_client::failure::{Exit, Failure};
+use rekindle_display::doctor::{self, below, print_findings, summary, to_json};
 use rekindle_domain::id::SessionId;
 use rekindle_domain::time::Clock;
 use rekindle_service::upkeep::{Done, RepairError, RepairOptions, Repaired, repair};
@@ -15,8 +16,8 @@ use rekindle_terminal::output::{self, BAD, BOLD, DIM, GOOD, plural, styled, wrap
 use rekindle_terminal::sanitise;
 use serde_json::json;
 
+use super::Args;
 use super::bar::Bar;
-use super::{Args, show};
 use crate::commands::Context;
 use crate::session_arg::choose_among;
 
@@ -37,7 +38,7 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<Exit, Failure> {
             .map_err(refused)?
     };
     let verdict = if repaired.is_whole() { Exit::Ok } else { Exit::Failed };
-    let mut body = show::to_json(context, repaired.now());
+    let mut body = to_json(&context.home, repaired.now());
     body["dry_run"] = json!(args.dry_run);
     body["done"] = json!(repaired.done);
     body["kept_in"] = json!(repaired.kept_in.as_ref().map(|path| path.display().to_string()));
@@ -96,7 +97,7 @@ fn confirmed(context: &Context) -> Result<bool, Failure> {
 }
 
 fn counts(report: &Report) -> serde_json::Value {
-    let mut counts = show::counts(report);
+    let mut counts = doctor::counts(report);
     counts["kinds"] = report.kinds.iter().map(|(code, count)| (code.as_str(), json!(count))).collect();
     counts
 }
@@ -107,7 +108,7 @@ fn print_text(
     args: &Args,
     repaired: &Repaired,
 ) -> Result<(), Failure> {
-    show::findings(out, context, repaired.now())?;
+    print_findings(out, &context.home, repaired.now())?;
     if !repaired.done.is_empty() {
         writeln!(out, "{}\n", styled(BOLD, if args.dry_run { "would be done" } else { "done" }))?;
     }
@@ -115,10 +116,10 @@ fn print_text(
         print_done(out, context, args.dry_run, done)?;
     }
     if repaired.after.is_some() {
-        writeln!(out, "before  {}", show::summary(&repaired.before))?;
-        writeln!(out, "after   {}", show::summary(repaired.now()))?;
+        writeln!(out, "before  {}", summary(&repaired.before))?;
+        writeln!(out, "after   {}", summary(repaired.now()))?;
     } else {
-        writeln!(out, "{}", show::summary(&repaired.before))?;
+        writeln!(out, "{}", summary(&repaired.before))?;
     }
     if let Some(path) = &repaired.kept_in {
         let what = format!("What was taken away or changed is kept in {}", path.display());
@@ -140,13 +141,13 @@ fn print_done(out: &mut dyn Write, context: &Context, dry_run: bool, done: &Done
     let action = action_text(done.action, dry_run);
     let mark = if done.error.is_some() { styled(BAD, "failed") } else { styled(GOOD, action) };
     writeln!(out, "  {mark} {}", styled(DIM, done.code))?;
-    writeln!(out, "    {}", styled(BOLD, sanitise::line(&show::below(&context.home, &done.path))))?;
+    writeln!(out, "    {}", styled(BOLD, sanitise::line(&below(&context.home, &done.path))))?;
     writeln!(out, "{}", wrap(&sanitise::line(&done.what), width, "    ", "    "))?;
     if let Some(error) = &done.error {
         writeln!(out, "{}", wrap(&sanitise::line(error), width, "    because ", "      "))?;
     }
     if let Some(kept) = &done.kept {
-        let kept = show::below(&context.home, std::path::Path::new(kept));
+        let kept = below(&context.home, std::path::Path::new(kept));
         writeln!(out, "{}", wrap(&sanitise::line(&kept), width, "    → kept in ", "      "))?;
     }
     Ok(writeln!(out)?)

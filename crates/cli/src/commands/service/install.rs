@@ -6,13 +6,13 @@ use rekindle_client::logout::facts_of;
 use rekindle_client::problem::Problem;
 use rekindle_client::unit::{Manager, RELOADED, Survey, Unit};
 use rekindle_display::live::diff;
+use rekindle_display::service::print_survey;
 use rekindle_store::disk::RealDisk;
 use rekindle_store::home;
 use rekindle_store::layout::Layout;
 use rekindle_terminal::output::{self, DIM, GOOD, styled, wrap};
 use serde_json::json;
 
-use super::status::print_survey;
 use crate::commands::{Context, stop};
 
 /// Install the service, start it, and say what becomes of agents at logout and restart

@@ -4,8 +4,6 @@ mod install;
 mod status;
 mod uninstall;
 
-pub(super) use status::{print_holders, print_problems};
-
 use rekindle_client::failure::{Exit, Failure};
 
 use super::Context;

@@ -3,23 +3,22 @@
 use std::io::Write;
 use std::path::Path;
 
-use clap::builder::styling::Style;
+use anstyle::Style;
 use rekindle_client::failure::Failure;
 use rekindle_store::check::{Code, Finding, Place, Report, Severity};
 use rekindle_terminal::output::{self, BAD, BOLD, DIM, GOOD, WARN, plural, styled, wrap};
 use rekindle_terminal::sanitise;
 use serde_json::{Value, json};
 
-use super::Context;
 use super::remedy::remedy;
 
 /// Findings of one kind that are shown in full; JSON has the rest.
 const MAX_SHOWN: usize = 8;
 
-/// Returns a report as an object.
-pub(super) fn to_json(context: &Context, report: &Report) -> Value {
+/// Returns a report as an object, each finding with what to do about it.
+pub fn to_json(home: &Path, report: &Report) -> Value {
     let mut text = counts(report);
-    text["home"] = json!(context.home.to_string_lossy());
+    text["home"] = json!(home.to_string_lossy());
     let findings =
         report.findings.iter().map(|finding| Finding { remedy: remedy(finding), ..finding.clone() });
     let mut report = json!(report);
@@ -31,7 +30,7 @@ pub(super) fn to_json(context: &Context, report: &Report) -> Value {
 }
 
 /// Returns how many findings there are of each severity, as an object.
-pub(super) fn counts(report: &Report) -> Value {
+pub fn counts(report: &Report) -> Value {
     let [errors, warnings, notes] = SEVERITIES.map(|severity| report.count(severity));
     json!({"healthy": report.is_healthy(), "errors": errors, "warnings": warnings, "notes": notes})
 }
@@ -48,7 +47,7 @@ fn style(severity: Severity) -> Style {
 }
 
 /// Shows the findings, worst first.
-pub(super) fn findings(out: &mut dyn Write, context: &Context, report: &Report) -> Result<(), Failure> {
+pub fn print_findings(out: &mut dyn Write, home: &Path, report: &Report) -> Result<(), Failure> {
     let width = output::width();
     for severity in SEVERITIES {
         let count = report.count(severity);
@@ -58,7 +57,7 @@ pub(super) fn findings(out: &mut dyn Write, context: &Context, report: &Report) 
         let of_severity: Vec<&Finding> =
             report.findings.iter().filter(|finding| finding.severity == severity).collect();
         for group in of_severity.chunk_by(|a, b| a.code == b.code) {
-            print_group(out, context, report, group, width)?;
+            print_group(out, home, report, group, width)?;
         }
     }
     Ok(())
@@ -66,7 +65,7 @@ pub(super) fn findings(out: &mut dyn Write, context: &Context, report: &Report) 
 
 fn print_group(
     out: &mut dyn Write,
-    context: &Context,
+    home: &Path,
     report: &Report,
     group: &[&Finding],
     width: usize,
@@ -75,7 +74,7 @@ fn print_group(
         let code = styled(style(finding.severity), finding.code.as_str());
         let at = finding.at.map(place).unwrap_or_default();
         writeln!(out, "  {code}{at}")?;
-        writeln!(out, "    {}", styled(BOLD, sanitise::line(&below(&context.home, &finding.path))))?;
+        writeln!(out, "    {}", styled(BOLD, sanitise::line(&below(home, &finding.path))))?;
         writeln!(out, "{}", wrap(&sanitise::line(&finding.what), width, "    ", "    "))?;
         writeln!(out, "{}\n", wrap(&sanitise::line(&remedy(finding)), width, "    → ", "      "))?;
     }
@@ -88,7 +87,7 @@ fn print_group(
 }
 
 /// A path as short as it can be: what is in the home is named from there.
-pub(in crate::commands) fn below(home: &Path, path: &Path) -> String {
+pub fn below(home: &Path, path: &Path) -> String {
     match path.strip_prefix(home) {
         Ok(inner) if !inner.as_os_str().is_empty() => inner.display().to_string(),
         _ => path.display().to_string(),
@@ -102,7 +101,8 @@ fn place(place: Place) -> String {
     if named.is_empty() { String::new() } else { format!(" at {}", named.join(", ")) }
 }
 
-pub(super) fn summary(report: &Report) -> String {
+/// Returns a report in one line: what there is, and how much is wrong with it.
+pub fn summary(report: &Report) -> String {
     let counts = report.counts;
     let mut text = format!(
         "{}, {}, {}, {}: ",

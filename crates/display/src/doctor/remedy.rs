@@ -1,7 +1,8 @@
 //! What to do about a finding, with the command that does it: the check itself knows of no commands.
 
-use rekindle_display::hints::ours;
 use rekindle_store::check::{Code, Finding};
+
+use crate::hints::ours;
 
 /// Returns what to do about a finding.
 pub(super) fn remedy(finding: &Finding) -> String {

@@ -9,10 +9,10 @@ use rekindle_client::unit::{FileState, Survey};
 use rekindle_terminal::output::{DIM, styled, wrap};
 use rekindle_terminal::sanitise;
 
-use crate::commands::service::{print_holders, print_problems};
+use crate::service::{print_holders, print_problems};
 
 /// Prints what would end agents, where they are, and what is wrong with the service: notes, not findings.
-pub(super) fn print(out: &mut dyn Write, survey: &Survey, width: usize) -> Result<(), Failure> {
+pub fn print_agents(out: &mut dyn Write, survey: &Survey, width: usize) -> Result<(), Failure> {
     let danger = danger(&survey.facts);
     // Whoever wants no service need not be told that there is none, nor twice that logging out ends agents.
     let told = |code: &str| danger.is_some() && matches!(code, "no_linger" | "ends_with_login");

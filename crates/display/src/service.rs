@@ -1,0 +1,81 @@
+//! The daemon as a service of the user's own: its unit, where each holder is, what becomes of it, and what is to be done.
+
+use std::io::{Result, Write};
+
+use anstyle::Style;
+use rekindle_client::problem::Problem;
+use rekindle_client::unit::{FileState, Survey};
+use rekindle_terminal::output::{self, BAD, BOLD, GOOD, WARN, styled, wrap};
+use rekindle_terminal::sanitise;
+
+/// Prints how the service stands, then what [`print_survey`] does.
+pub fn print_service(out: &mut dyn Write, survey: &Survey) -> Result<()> {
+    let width = output::width();
+    let (style, file) = match survey.file {
+        FileState::Missing => (WARN, "not installed"),
+        FileState::Current => (GOOD, "installed"),
+        FileState::Outdated => (WARN, "outdated"),
+    };
+    writeln!(out, "{} is {}", styled(BOLD, &survey.unit), styled(style, file))?;
+    let mut line = |name: &str, text: &str| {
+        writeln!(out, "{}", wrap(&sanitise::line(text), width, &format!("  {name:9}"), "           "))
+    };
+    line("file", &survey.path.display().to_string())?;
+    if let Ok(shown) = &survey.manager {
+        let enabled = if shown.enabled.is_empty() { "not enabled" } else { &shown.enabled };
+        line("service", &format!("{enabled}, {}", shown.active))?;
+    }
+    line(
+        "daemon",
+        &match survey.daemon {
+            None => "none runs".into(),
+            Some(pid) if survey.is_daemon_ours() => format!("process {pid}, the service's"),
+            Some(pid) => format!("process {pid}, not the service's, in {}", survey.facts.cgroup),
+        },
+    )?;
+    let yes = |yes: bool| if yes { "yes" } else { "no" };
+    let facts = &survey.facts;
+    line("linger", yes(facts.lingers))?;
+    line("logins", &format!("KillUserProcesses={}", yes(facts.kills_logins)))?;
+    print_survey(out, survey, width)
+}
+
+/// Prints where each holder is.
+pub(crate) fn print_holders(out: &mut dyn Write, survey: &Survey, width: usize) -> Result<()> {
+    for holder in &survey.holders {
+        let words = sanitise::line(&survey.holder_text(&holder.at));
+        let pid = holder.pid.map(|pid| format!(" (process {pid})")).unwrap_or_default();
+        // The beginning of an id is enough to find it.
+        let id = holder.id.chars().take(10).collect::<String>();
+        writeln!(out, "{}", wrap(&format!("{id}{pid} is in {words}"), width, "  holder   ", "           "))?;
+    }
+    Ok(())
+}
+
+/// Prints what is to be done.
+pub(crate) fn print_problems(
+    out: &mut dyn Write,
+    style: Style,
+    problems: &[Problem],
+    width: usize,
+) -> Result<()> {
+    for one in problems {
+        writeln!(out, "  {}", styled(style, one.code))?;
+        writeln!(out, "{}", wrap(&sanitise::line(&one.what), width, "    ", "    "))?;
+        writeln!(out, "{}\n", wrap(&sanitise::line(&one.remedy), width, "    → ", "      "))?;
+    }
+    Ok(())
+}
+
+/// Prints where holders are, what becomes of them, and what is to be done.
+pub fn print_survey(out: &mut dyn Write, survey: &Survey, width: usize) -> Result<()> {
+    print_holders(out, survey, width)?;
+    for (when, words) in survey.outlook() {
+        writeln!(out, "{}", wrap(&words, width, &format!("  {when:9}"), "           "))?;
+    }
+    let problems = survey.problems();
+    if !problems.is_empty() {
+        writeln!(out)?;
+    }
+    print_problems(out, BAD, &problems, width)
+}
