@@ -14,6 +14,8 @@ pub mod record_text;
 pub mod service;
 pub mod session_table;
 pub mod short_id;
+pub mod snapshot_text;
 pub mod status_text;
 pub mod task;
+pub mod wait_text;
 pub mod worktree_text;

@@ -1,16 +1,10 @@
 //! `rekindle waits`: who waits for an answer, and to what. Without a daemon the home itself is read.
 
-use std::io::Write;
-
-use rekindle_client::clock::SystemClock;
 use rekindle_client::{Exit, Failure, read};
 use rekindle_display::hints::ours;
-use rekindle_display::live::{Ask, how_to_answer};
-use rekindle_display::record_text::word;
-use rekindle_domain::time::Clock;
-use rekindle_terminal::output::{BOLD, DIM, WARN, styled, when};
+use rekindle_display::wait_text::write_waits;
 use rekindle_wire::token_text::TokenText;
-use rekindle_wire::view::{TokenShown, WaitState, WaitView};
+use rekindle_wire::view::{TokenShown, WaitView};
 use serde::Serialize;
 use serde_json::json;
 use serde_json::value::{RawValue, to_raw_value};
@@ -90,29 +84,4 @@ fn from_home(context: &Context) -> Result<Vec<Box<RawValue>>, Failure> {
     waits.sort_by_key(|wait| wait.since);
     let written: Result<_, _> = waits.iter().map(to_raw_value).collect();
     written.map_err(|error| Failure::failed("output", error))
-}
-
-fn write_waits(out: &mut dyn Write, waits: &[WaitView]) -> Result<(), Failure> {
-    let now = SystemClock.now();
-    if waits.is_empty() {
-        writeln!(out, "nobody waits for an answer")?;
-    }
-    for wait in waits {
-        let ask = Ask::read(wait.wait_id.as_str(), &word(&wait.kind), &wait.asked());
-        let is_void = wait.state == WaitState::Void;
-        let void = if is_void { styled(WARN, "  void: its agent is gone") } else { String::new() };
-        writeln!(out, "{}  {}{void}", styled(BOLD, wait.wait_id), styled(DIM, wait.session_id))?;
-        let until = wait.deadline_at.map(|at| format!(", until {at}")).unwrap_or_default();
-        writeln!(out, "  {}", styled(DIM, format_args!("asked {}{until}", when(wait.since, now))))?;
-        for (style, line) in ask.lines.iter().chain(&ask.options()) {
-            writeln!(out, "  {}", styled(*style, line))?;
-        }
-        let how = how_to_answer(&ask);
-        let how = match how.strip_prefix("answer with: ").filter(|_| is_void) {
-            Some(command) => format!("an answer becomes the message of a new run: {command}"),
-            None => how,
-        };
-        writeln!(out, "  {}", styled(DIM, how))?;
-    }
-    Ok(())
 }
