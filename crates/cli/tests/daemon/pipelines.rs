@@ -280,3 +280,46 @@ fn an_abort_ends_the_agent_and_is_durable() {
     assert_eq!((resumed.status, resumed.body["reopened"].as_bool()), (202, Some(true)), "{}", resumed.body);
     judge(&lab, &run);
 }
+
+/// Has git do something in a directory.
+fn git(directory: &std::path::Path, arguments: &[&str]) {
+    let mut git = std::process::Command::new("git");
+    git.args(["-c", "user.name=a", "-c", "user.email=a@localhost"]).args(arguments).current_dir(directory);
+    let done = git.env("GIT_CONFIG_GLOBAL", "/dev/null").output().expect("git runs");
+    assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+}
+
+#[test]
+fn several_tasks_work_at_the_same_time_in_worktrees_of_their_own() {
+    let lab = Lab::new();
+    let task = "[[tasks]]\nid = \"T-2\"\ngoal = \"append code.txt round\"\n\n[pipelines.default]";
+    let config = config(&lab).replacen("[pipelines.default]", task, 1);
+    let work = lab.path("work");
+    fs::write(work.join("rekindle.toml"), &config).expect("written");
+    git(&work, &["init", "-q"]);
+    git(&work, &["add", "."]);
+    git(&work, &["commit", "-q", "-m", "begin"]);
+    let mut body = json!({"working_dir": work, "tasks": ["T-1", "T-2"]});
+    assert_eq!(lab.ask("POST", "/api/pipelines", &body).body["error"]["code"], "invalid_pipeline");
+    body["worktree"] = json!({});
+    body["trust"] = lab.ask("POST", "/api/pipelines", &body).body["error"]["advice"]["hash"].clone();
+    let key = "Idempotency-Key: both\r\n";
+    let made = lab.try_ask("POST", "/api/pipelines", key, &body).expect("an answer");
+    assert_eq!(made.status, 201, "{}", made.body);
+    let again = lab.try_ask("POST", "/api/pipelines", key, &body).expect("an answer");
+    let runs = |reply: &Value| -> Vec<String> {
+        let runs = reply["pipelines"].as_array().expect("runs").iter();
+        runs.map(|run| run["run_id"].as_str().expect("a name").to_owned()).collect()
+    };
+    assert_eq!(runs(&made.body), runs(&again.body));
+    let mut places = Vec::new();
+    for run in runs(&made.body) {
+        let end = wait_for("its end", || show(&lab, &run).filter(|view| view["status"] != "running"));
+        assert_eq!((&end["status"], &end["origin"]), (&json!("completed"), &json!(work)), "{end:#}");
+        let place = std::path::PathBuf::from(end["working_dir"].as_str().expect("a directory"));
+        assert_eq!(fs::read_to_string(place.join("code.txt")).expect("a file"), WORK);
+        places.push(place);
+    }
+    assert_ne!(places[0], places[1]);
+    assert!(!work.join("code.txt").exists(), "nobody worked there");
+}

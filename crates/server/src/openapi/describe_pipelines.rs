@@ -32,7 +32,8 @@ pub(crate) fn start_pipelines() -> Operation {
             "A task of the project's `rekindle.toml` goes through the stages of a pipeline; each step is a session of its own, recorded \
              before it is done and never done again once it is finished. The file runs commands with the caller's variables: one that \
              nobody has trusted in this directory yet is refused with `config_untrusted`, and the same request with `trust` set to its \
-             hash trusts it. Values of variables are kept in memory only. In this version a request names one task, and there are no worktrees.",
+             hash trusts it. Values of variables are kept in memory only. Several tasks need `worktree`: each run then works in one of its own, which is made and \
+             prepared before the answer, and stays when the run ends.",
         )
         .body::<NewPipelines>(vec![("a task", json!({"working_dir": "/repo", "tasks": ["T-0042"], "on_cut": "restore"}))])
         .example(json!({"pipelines": [run()], "next": null}))
@@ -42,11 +43,13 @@ pub(crate) fn start_pipelines() -> Operation {
             Code::ConfigInvalid,
             Code::ConfigMissing,
             Code::ConfigUntrusted,
+            Code::GitMissing,
             Code::InvalidEnv,
             Code::InvalidPipeline,
             Code::InvalidWorkingDir,
             Code::RunUnknown,
             Code::TaskMissing,
+            Code::WorktreeImpossible,
         ])
         .takes_idempotency_key()
 }

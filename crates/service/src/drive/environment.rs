@@ -111,6 +111,17 @@ impl Environment {
         env
     }
 
+    /// Returns the umask of agents whose callers bring none.
+    pub(crate) fn default_umask(&self) -> u32 {
+        self.umask
+    }
+
+    /// Returns the environment of a command that is for no agent: ours through the list, and what its caller brought.
+    pub(crate) fn for_everybody(&self, brought: &Env) -> Env {
+        let ours = self.own.iter().filter(|(name, _)| is_for_agents(OsStr::new(name), &[]));
+        ours.chain(brought).map(|(name, value)| (name.clone(), value.clone())).collect()
+    }
+
     /// Returns the variables of a list that an agent would lack, with what else it gets.
     pub(crate) fn lacking(&self, names: &[String], provider: &Provider, more: [&Env; 2]) -> Vec<String> {
         let prefixes = known_agent(provider).map_or(&[][..], |known| known.environment);

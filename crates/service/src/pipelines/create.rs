@@ -3,40 +3,36 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use rekindle_agent::exec::PLACEHOLDER;
-use rekindle_agent::known::by_id;
 use rekindle_domain::blob_id::BlobId;
 use rekindle_domain::event::{
-    AgentConfig, DEFAULT_PIPELINE, Event, OnCut, OnDrift, Options, PipelineConfig, PipelineStarted,
-    ProjectConfig, StageConfig,
+    DEFAULT_PIPELINE, Event, OnCut, OnDrift, Options, PipelineStarted, ProjectConfig, TaskConfig,
 };
 use rekindle_domain::id::{PipelineId, RunName, StepId};
+use rekindle_domain::line::Draft;
 use rekindle_domain::pipeline::config_change::Refusal;
-use rekindle_domain::pipeline::{PipelineState, builtin, compose, validate};
+use rekindle_domain::pipeline::{PipelineState, compose};
 use rekindle_domain::time::Timestamp;
 use rekindle_store::commit::Append;
 use rekindle_wire::code::Code;
-use rekindle_wire::hint::Hint;
+use rekindle_wire::request::NewWorktree;
 use rekindle_workspace::tree::short_name;
 
+use super::config_check::checked;
 use super::worker::Command;
 use super::{Pipelines, refusal};
 use crate::commands::check_directory;
+use crate::commands::worktree_plan::{Planned, WorktreePlanner};
 use crate::drive::environment::{self, Env};
+use crate::drive::workspace_files::FilesError;
 use crate::error::{Result, ServiceError};
 use crate::idempotency::Key;
 use crate::ids::{millis, random};
 use crate::lock::locked;
 use crate::test_knobs::crash_point;
-
-/// What a configuration is refused with.
-const INVALID: Code = Code::InvalidPipeline;
+use crate::workspaces::session_worktree::prepare::Surroundings;
 
 /// Names that are drawn for a run before that is given up: two that agree are rarer than anything else that goes wrong.
 const TRIES: usize = 8;
-
-/// Problems of a configuration that are told at once.
-const TOLD: usize = 20;
 
 /// A run that is asked for.
 #[derive(Debug, Clone)]
@@ -63,67 +59,187 @@ pub(crate) struct NewRun {
     pub(crate) env: Env,
 }
 
+/// A run that may be started: nothing of it is made yet.
+struct Checked {
+    id: PipelineId,
+    new: NewRun,
+    pipeline: String,
+    task: TaskConfig,
+    /// The worktree that it is to work in, if it has one of its own.
+    worktree: Option<Planned>,
+}
+
+/// A run that may be recorded.
+struct Prepared {
+    id: PipelineId,
+    records: Vec<Draft>,
+    env: Env,
+}
+
+/// A run of a request.
+enum Asked<T> {
+    /// The same request has made it before.
+    Made(PipelineId),
+    /// It is new.
+    New(Box<T>),
+}
+
 impl Pipelines {
     /// Starts a run; a request that was made before finds what it made.
+    #[cfg(test)]
     pub(crate) fn create(
         self: &Arc<Pipelines>,
         new: NewRun,
         key: Option<&Key>,
         by: &str,
     ) -> Result<PipelineId> {
+        let made = self.create_all(vec![new], None, key, by)?;
+        made.first().copied().ok_or_else(ServiceError::moved)
+    }
+
+    /// Starts runs, all or none, each in a worktree of its own if that is wanted. Whoever repeats a request that was cut short gets the
+    /// runs that it had made, and the others.
+    pub(crate) fn create_all(
+        self: &Arc<Pipelines>,
+        all: Vec<NewRun>,
+        worktree: Option<&NewWorktree>,
+        key: Option<&Key>,
+        by: &str,
+    ) -> Result<Vec<PipelineId>> {
         // Two with the same key, at the same time: the second finds what the first made.
         let _one_at_a_time = key.map(|key| self.keyed.lock(&key.key));
-        if let Some(made) = key.map(|key| self.made_by(key)).transpose()?.flatten() {
-            return Ok(made);
+        let count = all.len();
+        let keys: Vec<Option<Key>> =
+            (0..count).map(|index| key.map(|key| key_of(key, index, count))).collect();
+        // Whatever may be refused is, before anything is made.
+        let mut planner = WorktreePlanner::new(&self.views);
+        let mut checked = Vec::with_capacity(count);
+        for (new, key) in all.into_iter().zip(&keys) {
+            checked.push(match key.as_ref().map(|key| self.made_by(key)).transpose()?.flatten() {
+                Some(made) => Asked::Made(made),
+                None => Asked::New(Box::new(self.check(new, worktree, &mut planner)?)),
+            });
         }
-        let NewRun {
-            config,
-            config_hash,
-            task,
-            pipeline,
-            working_dir,
-            origin,
-            on_cut,
-            on_drift,
-            options,
-            env,
-        } = new;
-        let pipeline = pipeline.unwrap_or_else(|| DEFAULT_PIPELINE.to_owned());
-        let config = checked(config, &pipeline)?;
-        let Some(task) = config.task(&task).cloned() else {
-            return Err(refusal(&Refusal::TaskMissing { task }));
+        let mut ready = Vec::with_capacity(count);
+        for (run, key) in checked.into_iter().zip(&keys) {
+            ready.push(match run {
+                Asked::Made(made) => Asked::Made(made),
+                Asked::New(checked) => Asked::New(Box::new(self.prepare(*checked, key.as_ref(), by)?)),
+            });
+        }
+        let mut made: Vec<PipelineId> = Vec::with_capacity(count);
+        for (run, key) in ready.into_iter().zip(&keys) {
+            let started = match run {
+                Asked::Made(known) => Ok(known),
+                Asked::New(prepared) => self.record(*prepared, key.as_ref()),
+            };
+            match started {
+                Ok(id) => made.push(id),
+                Err(error) => {
+                    // The disk is full or fails: what was begun of the request is not left behind.
+                    for id in made {
+                        let ended = self.abort(id, Some("not all runs of the request could be started"), by);
+                        let _ = ended.inspect_err(|error| tracing::warn!(run = %id, "{}", error.text()));
+                    }
+                    return Err(error);
+                }
+            }
+        }
+        Ok(made)
+    }
+
+    /// Finds the runs that a request made before, if it made all of them.
+    pub(super) fn all_made_by(&self, key: Option<&Key>, count: usize) -> Result<Option<Vec<PipelineId>>> {
+        let Some(key) = key else { return Ok(None) };
+        (0..count).map(|index| self.made_by(&key_of(key, index, count))).collect()
+    }
+
+    /// Checks what is asked, and where a worktree would be.
+    fn check(
+        &self,
+        new: NewRun,
+        worktree: Option<&NewWorktree>,
+        planner: &mut WorktreePlanner<'_>,
+    ) -> Result<Checked> {
+        let pipeline = new.pipeline.clone().unwrap_or_else(|| DEFAULT_PIPELINE.to_owned());
+        let config = checked(new.config, &pipeline)?;
+        let new = NewRun { config, ..new };
+        let Some(task) = new.config.task(&new.task).cloned() else {
+            return Err(refusal(&Refusal::TaskMissing { task: new.task }));
         };
-        check_directory(&working_dir)?;
-        environment::check(&env)?;
-        let stages = &config.pipelines[&pipeline];
-        let on_cut = on_cut.or(stages.on_cut);
+        check_directory(&new.working_dir)?;
+        environment::check(&new.env)?;
+        let id = self.draw()?;
+        let title = format!("{} {}", task.id, task.goal);
+        let place = worktree.map(|wanted| planner.plan(&new.working_dir, wanted, (&title, id.as_str())));
+        Ok(Checked { id, pipeline, task, worktree: place.transpose()?, new })
+    }
+
+    /// Makes the worktree of a run, if it has one, and captures its directory.
+    fn prepare(&self, checked: Checked, key: Option<&Key>, by: &str) -> Result<Prepared> {
+        let Checked { id, new, pipeline, task, worktree } = checked;
+        let origin = new.origin.clone().unwrap_or_else(|| new.working_dir.clone());
+        let working_dir = match worktree {
+            Some(planned) => self.add_worktree(planned, &new)?,
+            None => new.working_dir,
+        };
+        let on_cut = new.on_cut.or(new.config.pipelines.get(&pipeline).and_then(|stages| stages.on_cut));
         let tree = self.trees.capture(Path::new(&working_dir)).map_err(|why| {
             let message = format!("the working directory {working_dir} cannot be captured: {why}");
             ServiceError::new(Code::InvalidWorkingDir, message)
         })?;
         let started = PipelineStarted {
             pipeline: pipeline.into(),
-            config: Box::new(config),
-            config_hash,
+            config: Box::new(new.config),
+            config_hash: new.config_hash,
             task: Box::new(task),
             snapshot_id: short_name(&tree).into(),
             tree,
-            origin: origin.unwrap_or_else(|| working_dir.clone()).into(),
+            origin: origin.into(),
             working_dir: working_dir.into(),
             on_cut,
-            on_drift,
-            options: Some(Box::new(options)).filter(|options| **options != Options::default()),
+            on_drift: new.on_drift,
+            options: Some(Box::new(new.options)).filter(|options| **options != Options::default()),
             by: by.to_owned().into(),
             idempotency_key: key.map(|key| key.as_stored().into()),
         };
-        let id = self.make()?;
+        Ok(Prepared { id, records: self.first_records(id, started)?, env: new.env })
+    }
+
+    /// Makes the worktree of a run; whoever dies over it leaves a directory in which nobody works.
+    fn add_worktree(&self, planned: Planned, new: &NewRun) -> Result<String> {
+        let workers = &self.views.workers;
+        let environment = &workers.agents.environment;
+        let around = Surroundings {
+            env: &environment.for_everybody(&new.env),
+            umask: new.options.umask().unwrap_or(environment.default_umask()),
+            is_stopping: &|| workers.is_stopping() || workers.is_superseded(),
+        };
+        crash_point("pipeline.before_worktree");
+        let added =
+            workers.files.add_session_worktree(&planned.worktree, Path::new(&planned.working_dir), &around);
+        match added {
+            Ok(_) => Ok(planned.working_dir),
+            Err(FilesError::NotYet(why) | FilesError::Failed(why)) => {
+                let message = format!("the worktree of the run cannot be made: {why}");
+                Err(ServiceError::new(Code::WorktreeImpossible, message))
+            }
+        }
+    }
+
+    /// Records the start of a run, and has somebody begin it.
+    fn record(self: &Arc<Pipelines>, prepared: Prepared, key: Option<&Key>) -> Result<PipelineId> {
+        let Prepared { id, records, env } = prepared;
+        self.store.create_pipeline(id).map_err(|error| ServiceError::caused_by(Code::Storage, error))?;
         locked(&self.brought).insert(id, env);
-        let recorded = self.record_start(id, started);
+        crash_point("pipeline.before_start");
+        let recorded = self.store.append(Append::durable(id, records));
         if recorded.is_err() {
             locked(&self.brought).remove(&id);
             self.store.close_pipeline(id);
         }
         recorded?;
+        crash_point("pipeline.after_start");
         if let Some(key) = key {
             self.note_key(&key.as_stored(), id);
         }
@@ -132,81 +248,35 @@ impl Pipelines {
         Ok(id)
     }
 
-    /// Draws a name, and makes the directory of the run.
-    fn make(&self) -> Result<PipelineId> {
-        let mut tries = 0;
-        loop {
+    /// Draws a name that no run has.
+    fn draw(&self) -> Result<PipelineId> {
+        for _ in 0..TRIES {
             let now = millis(self.views.workers.records.now());
             let id = RunName::mint(now, u64::try_from(random()? >> 64).unwrap_or_default()).pipeline_id();
-            match self.store.create_pipeline(id) {
-                Ok(()) => return Ok(id),
-                Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists && tries < TRIES => {
-                    tries += 1
-                }
-                Err(error) => return Err(ServiceError::caused_by(Code::Storage, error)),
+            if self.store.open_pipeline(id)?.is_none() {
+                return Ok(id);
             }
         }
+        Err(ServiceError::new(Code::NoRandomness, "every name that was drawn for the run is taken"))
     }
 
-    fn record_start(&self, id: PipelineId, started: PipelineStarted<'static>) -> Result<()> {
+    /// Composes the first records of a run: its start, and the first step that is to be done.
+    fn first_records(&self, id: PipelineId, started: PipelineStarted<'static>) -> Result<Vec<Draft>> {
         let from = started.tree;
         let blobs = self.store.blobs();
         // The first step, as of the record before it.
         let mut state = PipelineState::empty(id);
-        let wrong = |why: &dyn std::fmt::Display| ServiceError::new(INVALID, why);
+        let wrong = |why: &dyn std::fmt::Display| ServiceError::new(Code::InvalidPipeline, why);
         state.apply(Timestamp::default(), &Event::from(started.clone())).map_err(|why| wrong(&why))?;
         let stage = state.started.as_deref().and_then(|started| started.stages.stages.first());
         let first = StepId { stage: stage.map(|stage| stage.name.clone()).unwrap_or_default(), round: 1 };
         let intention = self.sources(&blobs).intention(&state, &first, from).map_err(|why| wrong(&why))?;
-        let records = compose::start(id, started, intention).map_err(|why| wrong(&why))?;
-        crash_point("pipeline.before_start");
-        self.store.append(Append::durable(id, records))?;
-        crash_point("pipeline.after_start");
-        Ok(())
+        compose::start(id, started, intention).map_err(|why| wrong(&why))
     }
 }
 
-/// Returns a configuration with what is built in written out, if a run may go by it.
-fn checked(config: ProjectConfig, pipeline: &str) -> Result<ProjectConfig> {
-    let problems = validate::problems(&config, |name| by_id(name).is_some());
-    if !problems.is_empty() {
-        let mut told: Vec<String> = problems.iter().take(TOLD).map(ToString::to_string).collect();
-        if problems.len() > TOLD {
-            told.push(format!("{} more", problems.len() - TOLD));
-        }
-        return Err(ServiceError::new(Code::ConfigInvalid, told.join("; ")).hint(Hint::CheckConfig));
-    }
-    let config = builtin::resolved(config);
-    let Some(stages) = config.pipelines.get(pipeline) else {
-        let names: Vec<&str> = config.pipelines.keys().map(String::as_str).collect();
-        let message = format!("there is no pipeline {pipeline:?}; there are {}", names.join(", "));
-        return Err(ServiceError::new(INVALID, message));
-    };
-    match not_built(&config, stages) {
-        Some(why) => Err(ServiceError::new(INVALID, why)),
-        None => Ok(config),
-    }
-}
-
-/// Says what a pipeline asks for that this version cannot do.
-fn not_built(config: &ProjectConfig, pipeline: &PipelineConfig) -> Option<String> {
-    let agent =
-        |stage: &StageConfig| -> Option<AgentConfig> { config.agents.get(stage.agent.as_ref()?).cloned() };
-    pipeline.stages.iter().find_map(|stage| {
-        let name = &stage.name;
-        if agent(stage).is_some_and(|agent| agent.profile.as_deref() == Some("ndjson")) {
-            return Some(format!(
-                "stage {name} asks for an agent with the profile ndjson, which this version does not speak; use acp or exec"
-            ));
-        }
-        if stage.cache {
-            return Some(format!(
-                "stage {name} has cache = true, but results are not shared between runs in this version; leave it out"
-            ));
-        }
-        let is_place = |word: &String| word == PLACEHOLDER || word.ends_with(&format!("={PLACEHOLDER}"));
-        stage.check.as_ref().filter(|check| check.iter().skip(1).any(is_place)).map(|_| {
-            format!("the check of stage {name} has {PLACEHOLDER} in it, but a check is told nothing; leave it out")
-        })
-    })
+/// Returns the key of one run of a request.
+fn key_of(key: &Key, index: usize, count: usize) -> Key {
+    let name = if count == 1 { key.key.clone() } else { format!("{}/{index}", key.key) };
+    Key { key: name, body: key.body }
 }

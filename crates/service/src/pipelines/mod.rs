@@ -2,6 +2,7 @@
 //! run is in its ledger and in the logs of the sessions of its steps; a run that was cut goes on from there, whoever died.
 
 mod claims;
+mod config_check;
 mod create;
 mod follow;
 mod intention;

@@ -30,32 +30,33 @@ impl Pipelines {
         by: &str,
     ) -> Result<Vec<PipelineView>> {
         let invalid = |why: &str| ServiceError::new(Code::InvalidPipeline, why);
-        let task = match &new.tasks[..] {
-            [task] => task.clone(),
-            [] => return Err(invalid("a request names at least one task")),
-            tasks if tasks.len() > MAX_PIPELINE_TASKS => {
-                return Err(invalid(&format!("a request names at most {MAX_PIPELINE_TASKS} tasks")));
-            }
-            _ => {
-                let why = "one run writes to a directory at a time, and this version makes no worktrees for runs: ask for each \
-                           task in a directory of its own";
-                return Err(invalid(why));
-            }
-        };
-        if new.worktree.is_some() {
-            let why = "this version makes no worktrees for runs: make one with git, and start the run there";
-            return Err(invalid(why).hint(Hint::WorkInPlace));
+        let tasks = new.tasks.clone();
+        if tasks.is_empty() || tasks.len() > MAX_PIPELINE_TASKS {
+            return Err(invalid(&format!(
+                "a request names 1 to {MAX_PIPELINE_TASKS} tasks, not {}",
+                tasks.len()
+            )));
+        }
+        if tasks.len() > 1 && new.worktree.is_none() {
+            let why = "one run writes to a directory at a time: several tasks work in worktrees of their own";
+            return Err(invalid(why).hint(Hint::UseWorktrees));
+        }
+        if tasks.len() > 1 && new.worktree.as_ref().is_some_and(|worktree| worktree.branch.is_some()) {
+            return Err(invalid("each run has a branch of its own: of several none can be named"));
         }
         // Whoever repeats a request is answered whatever has become of the file.
-        let made = key.map(|key| self.made_by(key)).transpose()?.flatten();
-        let id = match made {
-            Some(made) => made,
-            None => self.create(self.read_request(new, task, by)?, key, by)?,
-        };
-        Ok(vec![self.show(id)?])
+        if let Some(made) = self.all_made_by(key, tasks.len())? {
+            return made.into_iter().map(|id| self.show(id)).collect();
+        }
+        let worktree = new.worktree.clone();
+        let wanted = self.read_request(new, by)?;
+        let all = tasks.into_iter().map(|task| NewRun { task, ..wanted.clone() }).collect();
+        let made = self.create_all(all, worktree.as_ref(), key, by)?;
+        made.into_iter().map(|id| self.show(id)).collect()
     }
 
-    fn read_request(&self, new: NewPipelines, task: String, by: &str) -> Result<NewRun> {
+    /// Reads a request; which task it is about is still to be said.
+    fn read_request(&self, new: NewPipelines, by: &str) -> Result<NewRun> {
         check_directory(&new.working_dir)?;
         let file = match new.config {
             Some(file) => file,
@@ -69,7 +70,7 @@ impl Pipelines {
         Ok(NewRun {
             config,
             config_hash: file.hash(),
-            task,
+            task: String::new(),
             pipeline: new.pipeline,
             working_dir: new.working_dir,
             origin: None,

@@ -48,7 +48,7 @@ pub(crate) struct Workers {
     /// Whether there is anything left for a run.
     pub(crate) budgets: BudgetCheck,
     /// Who makes directories what trees say.
-    pub(super) files: Arc<dyn RestoreFiles>,
+    pub(crate) files: Arc<dyn RestoreFiles>,
     pub(super) watcher: Arc<dyn Watcher>,
     pub(crate) pool: Pool<SessionId, Seat>,
     pub(super) gate: Semaphore,

@@ -1,0 +1,58 @@
+//! What a run may go by: the configuration makes sense, has the pipeline that is wanted, and asks for nothing that is not built.
+
+use rekindle_agent::exec::PLACEHOLDER;
+use rekindle_agent::known::by_id;
+use rekindle_domain::event::{AgentConfig, PipelineConfig, ProjectConfig, StageConfig};
+use rekindle_domain::pipeline::{builtin, validate};
+use rekindle_wire::code::Code;
+use rekindle_wire::hint::Hint;
+
+use crate::error::{Result, ServiceError};
+
+/// Problems of a configuration that are told at once.
+const TOLD: usize = 20;
+
+/// Returns a configuration with what is built in written out, if a run may go by it.
+pub(super) fn checked(config: ProjectConfig, pipeline: &str) -> Result<ProjectConfig> {
+    let problems = validate::problems(&config, |name| by_id(name).is_some());
+    if !problems.is_empty() {
+        let mut told: Vec<String> = problems.iter().take(TOLD).map(ToString::to_string).collect();
+        if problems.len() > TOLD {
+            told.push(format!("{} more", problems.len() - TOLD));
+        }
+        return Err(ServiceError::new(Code::ConfigInvalid, told.join("; ")).hint(Hint::CheckConfig));
+    }
+    let config = builtin::resolved(config);
+    let Some(stages) = config.pipelines.get(pipeline) else {
+        let names: Vec<&str> = config.pipelines.keys().map(String::as_str).collect();
+        let message = format!("there is no pipeline {pipeline:?}; there are {}", names.join(", "));
+        return Err(ServiceError::new(Code::InvalidPipeline, message));
+    };
+    match not_built(&config, stages) {
+        Some(why) => Err(ServiceError::new(Code::InvalidPipeline, why)),
+        None => Ok(config),
+    }
+}
+
+/// Says what a pipeline asks for that this version cannot do.
+fn not_built(config: &ProjectConfig, pipeline: &PipelineConfig) -> Option<String> {
+    let agent =
+        |stage: &StageConfig| -> Option<AgentConfig> { config.agents.get(stage.agent.as_ref()?).cloned() };
+    pipeline.stages.iter().find_map(|stage| {
+        let name = &stage.name;
+        if agent(stage).is_some_and(|agent| agent.profile.as_deref() == Some("ndjson")) {
+            return Some(format!(
+                "stage {name} asks for an agent with the profile ndjson, which this version does not speak; use acp or exec"
+            ));
+        }
+        if stage.cache {
+            return Some(format!(
+                "stage {name} has cache = true, but results are not shared between runs in this version; leave it out"
+            ));
+        }
+        let is_place = |word: &String| word == PLACEHOLDER || word.ends_with(&format!("={PLACEHOLDER}"));
+        stage.check.as_ref().filter(|check| check.iter().skip(1).any(is_place)).map(|_| {
+            format!("the check of stage {name} has {PLACEHOLDER} in it, but a check is told nothing; leave it out")
+        })
+    })
+}
