@@ -9,6 +9,8 @@ use serde_json::{Value, json};
 use crate::lab::{Lab, wait_for};
 use crate::pty::Pty;
 use crate::ran::{Ran, Stdin, ran};
+use crate::session_worktrees::with_trees;
+use crate::worktrees::git;
 
 /// A stage that writes a line, and one that wants two of them: a round back is needed.
 const TWICE: &str = r#"version = 1
@@ -149,6 +151,35 @@ fn the_file_to_begin_with_runs_as_it_is() {
     let hash = lab.project(&written.replace(agent, &demo));
     let told = lab.pipeline(&["run", "--trust", &hash]).exits(0).shows("review 1         reviewer  approved");
     assert!(told.out.ends_with("  completed\n") && !told.out.contains("once more"), "{told:#?}");
+}
+
+#[test]
+fn several_tasks_are_followed_together_each_in_a_worktree() {
+    let Some(mut lab) = with_trees() else { return };
+    lab.start();
+    let other = "[[tasks]]\nid = \"T-2\"\ngoal = \"The same elsewhere\"\n[pipelines.default]";
+    let hash = lab.project(&TWICE.replace("[pipelines.default]", other));
+    let work = lab.path("work");
+    git(&work, &["add", "."]).expect("added");
+    git(&work, &["commit", "-q", "-m", "the project"]).expect("committed");
+    let both = ["run", "--task", "T-1", "--task", "T-2", "--worktree"];
+    let told = lab.pipeline(&[&both[..], &["--trust", &hash]].concat()).exits(0);
+    for task in ["T-1", "T-2"] {
+        let lines: Vec<&str> = told.out.lines().filter(|line| line.get(10..13) == Some(task)).collect();
+        assert_eq!(lines.len(), 7, "{told:#?}");
+        assert!(
+            lines[5].contains("  verify 2  ") && lines[6].ends_with(&format!("{task}  completed")),
+            "{told:#?}"
+        );
+    }
+    assert!(!work.join("work.txt").exists(), "nobody worked there");
+    // A record does not say whose it is.
+    let told = lab.pipeline(&[&both[..], &["--json"]].concat()).exits(0);
+    let records: Vec<Value> =
+        told.out.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
+    let runs = |kind: &str| records.iter().filter(|told| told["record"]["kind"] == kind).count();
+    assert_eq!((runs("pipeline.started"), runs("pipeline.completed")), (2, 2));
+    assert!(records.iter().all(|told| told["run_id"].as_str().is_some_and(|name| name.starts_with("run-"))));
 }
 
 #[test]

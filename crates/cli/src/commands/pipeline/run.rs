@@ -19,7 +19,7 @@ use crate::env_arg::{environment_for, umask_for};
 use crate::possible_values::one_of;
 use crate::session_options::{DIRTY_POLICIES, PERMISSIONS, directory};
 
-/// Run a task through a pipeline, and follow it to the end
+/// Run tasks through a pipeline, and follow them to the end
 ///
 /// Prints a line for each step that is finished. Every step is on record before anything is done for it: whatever dies, a run goes
 /// on where it was, by itself or with `rekindle pipeline resume`, and no finished step is done again. Ctrl-C leaves and the run goes on.
@@ -27,6 +27,7 @@ use crate::session_options::{DIRTY_POLICIES, PERMISSIONS, directory};
 #[command(after_help = "Examples:
   rekindle pipeline run                              # the only task of rekindle.toml
   rekindle pipeline run --task T-0042
+  rekindle pipeline run --task T-0042 --task T-0043 --worktree
   rekindle pipeline run --task T-0042 --on-cut restore --no-cache
   rekindle pipeline run --task T-0042 --detach
   rekindle pipeline run --task T-0042 --trust HASH   # without a terminal: a file that was looked at
@@ -37,7 +38,7 @@ Exit codes:
   1  failed or aborted     4  asks a person       130  left with Ctrl-C
   2  wrong usage, or a file that nobody trusts")]
 pub(super) struct Args {
-    /// The task, by its id in rekindle.toml [default: the only one there is]
+    /// A task, by its id in rekindle.toml; several times for several [default: the only one there is]
     #[arg(long, short, value_name = "ID")]
     task: Vec<String>,
 
@@ -58,16 +59,15 @@ pub(super) struct Args {
     permissions: Permissions,
 
     /// Work in a worktree of git, one for each task, on a new branch or, for one task, on the one that is named
-    // Hidden until daemons make worktrees for runs: this one refuses, and says so.
-    #[arg(long, value_name = "BRANCH", num_args = 0..=1, require_equals = true, default_missing_value = "", hide = true)]
+    #[arg(long, value_name = "BRANCH", num_args = 0..=1, require_equals = true, default_missing_value = "")]
     worktree: Option<String>,
 
     /// The commit, branch or tag where a new branch begins [default: where the directory stands]
-    #[arg(long, value_name = "COMMIT", requires = "worktree", hide = true)]
+    #[arg(long, value_name = "COMMIT", requires = "worktree")]
     base: Option<String>,
 
     /// What becomes of changes in the directory that are not committed [default: a worktree is refused]
-    #[arg(long, value_parser = one_of::<DirtyPolicy>(DIRTY_POLICIES), value_name = "POLICY", requires = "worktree", hide = true)]
+    #[arg(long, value_parser = one_of::<DirtyPolicy>(DIRTY_POLICIES), value_name = "POLICY", requires = "worktree")]
     dirty: Option<DirtyPolicy>,
 
     /// Use no results of earlier runs
