@@ -19,6 +19,7 @@ mod tests;
 
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Mutex;
 use std::time::{Duration, SystemTime};
 
 use rekindle_domain::blob_id::BlobId;
@@ -40,6 +41,11 @@ use self::checkpoint_record::from_record;
 pub use self::git::GitError;
 use self::objects::BatchSink;
 pub(crate) use self::objects::BlobSource;
+use crate::lock::locked;
+
+/// Held by whoever writes the files of a tree that is kept by name: two directories may have the same contents, and two captures of them
+/// would write the same file.
+static KEEPING: Mutex<()> = Mutex::new(());
 
 /// Largest manifest that is read: it has four fields.
 const MAX_MANIFEST: u64 = 1 << 20;
@@ -195,6 +201,7 @@ impl Workspaces {
     pub(crate) fn keep_tree(&self, tree: BlobId) -> Result<(), WorkspaceError> {
         let manifest = Manifest::rebuild(&self.source, tree, Limits::default())?;
         let path = self.layout.manifest(&tree);
+        let _keeping = locked(&KEEPING);
         let write = || {
             self.make_directory(&self.layout.workspaces())?;
             replace(&*self.disk, &path, &serde_json::to_vec(&manifest)?)
@@ -211,6 +218,7 @@ impl Workspaces {
         };
         let record = CaptureRecord::new(tree, root.as_os_str().as_encoded_bytes(), captured);
         let path = self.layout.capture_record(&tree);
+        let _keeping = locked(&KEEPING);
         let write = || {
             self.make_directory(&self.layout.workspaces())?;
             replace(&*self.disk, &path, &serde_json::to_vec(&record)?)?;

@@ -48,6 +48,26 @@ fn verify_trees(disk: &SimDisk) -> Vec<BlobId> {
     listed.iter().map(|kept| kept.manifest.tree).collect()
 }
 
+#[test]
+fn directories_with_the_same_contents_are_kept_at_the_same_time() {
+    let disk = home();
+    let workspaces = workspaces(&disk);
+    std::thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| {
+                let directory = tempfile::tempdir().expect("a directory");
+                std::fs::write(directory.path().join("same"), "the same").expect("written");
+                for _ in 0..20 {
+                    let options =
+                        CaptureOptions { threads: Some(1), ..CaptureOptions::new(directory.path()) };
+                    workspaces.snapshot(options).expect("taken");
+                }
+            });
+        }
+    });
+    assert_eq!(verify_trees(&disk).len(), 1);
+}
+
 // I12: a manifest is on disk after everything that it stands for.
 #[test]
 fn a_crash_while_a_snapshot_is_taken_leaves_it_whole_or_unnamed() {
