@@ -253,8 +253,15 @@ fn run_found(at: &Pipelines, stage: &StageConfig, session: &SessionState) -> Run
         Some(_) if run.cancel.is_some() => RunFound::Cancelled,
         Some(End::Interrupted { .. }) => RunFound::Interrupted,
         Some(End::Failed) => {
-            let has_begun = RunSoFar::of(session).is_some_and(|run| run.has_begun);
             let reader = at.views.workers.records.store.reader(session.id).ok();
+            // Of a short command a daemon that died may have recorded no beginning: its exit code says that there was one.
+            let holder = session.agent.as_ref().map(|agent| agent.holder_id);
+            let was_seen = session.provider.is_command()
+                && reader
+                    .as_ref()
+                    .zip(holder)
+                    .is_some_and(|(reader, holder)| said::proven_death(reader, holder).is_some());
+            let has_begun = was_seen || RunSoFar::of(session).is_some_and(|run| run.has_begun);
             let why = reader.and_then(|reader| run_end_reason(session, &reader)).unwrap_or_default();
             match has_begun {
                 false => RunFound::NotLaunched,
