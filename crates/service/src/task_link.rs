@@ -39,7 +39,8 @@ fn task_records(store: &Store, session: SessionId, records: &mut [Draft]) -> Vec
         return Vec::new();
     }
     let current = store.at_hand(session).or_else(|| store.current(session));
-    let Some(run) = current.as_ref().and_then(|current| RunSoFar::of(&current.state)) else {
+    let Some(run) = current.as_ref().and_then(|current| RunSoFar::with_records(&current.state, records))
+    else {
         return Vec::new();
     };
     let Some(task_id) = run.run.task_id else { return Vec::new() };

@@ -1,5 +1,7 @@
 //! The retry of a task whose run failed: whether it is attempted again by itself, and when.
 
+use crate::event::Event;
+use crate::line::Draft;
 use crate::session::{Run, SessionState};
 
 use super::state::Task;
@@ -40,6 +42,17 @@ impl<'a> RunSoFar<'a> {
         let run = state.run.as_ref()?;
         let is_started = state.agent.as_ref().is_some_and(|agent| agent.process.is_some());
         Some(RunSoFar { run, has_begun: run.prompted || state.provider.is_command() && is_started })
+    }
+
+    /// Returns it with what is about to be recorded: an exit code or a signal says that a command was started, also where a daemon
+    /// that died meanwhile has recorded nothing of that.
+    pub fn with_records(state: &'a SessionState, records: &[Draft]) -> Option<RunSoFar<'a>> {
+        let has_ended = records.iter().any(|draft| match &draft.event {
+            Event::AgentExited(exited) => exited.code.is_some() || exited.signal.is_some(),
+            _ => false,
+        });
+        let run = RunSoFar::of(state)?;
+        Some(RunSoFar { has_begun: run.has_begun || state.provider.is_command() && has_ended, ..run })
     }
 }
 
@@ -92,6 +105,25 @@ fn retry_after_ms(error: &str) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::session::tests::log::Log;
+    use crate::session::tests::script::draft;
+
+    /// A daemon that died behind the launch recorded no start; the next one reads the exit code.
+    #[test]
+    fn a_command_with_an_exit_code_has_begun_whatever_was_recorded_before() {
+        let launched = ["session.created; message.user; run.started msg=1", "agent.launching"];
+        let mut state = Log::of(&launched).replay.state;
+        let has_begun = |state: &SessionState, records: &[&str]| {
+            let records: Vec<Draft> = records.iter().map(|record| draft(record)).collect();
+            RunSoFar::with_records(state, &records).expect("a run").has_begun
+        };
+        assert!(!has_begun(&state, &["run.failed", "agent.exited code=1"]), "an agent was told nothing");
+        state.provider.profile = "exec".into();
+        assert!(!has_begun(&state, &["run.failed"]));
+        assert!(!has_begun(&state, &["run.failed", "agent.exited"]), "it could not be started");
+        assert!(has_begun(&state, &["run.failed", "agent.exited code=1"]));
+        assert!(has_begun(&state, &["run.failed", "agent.exited signal=9"]));
+    }
 
     #[test]
     fn errors_that_ask_for_another_try_are_told_from_others() {
