@@ -147,6 +147,8 @@ fn a_run_goes_through_two_rounds_and_is_told_as_it_goes() {
     let list = |query: &str| lab.get(&format!("/api/pipelines?{query}"))["pipelines"].clone();
     assert_eq!(list("status=completed&task=T-1")[0]["run_id"], json!(run));
     assert_eq!(list("status=running"), json!([]));
+    let none = lab.ask("GET", "/api/pipelines?limit=0", &Value::Null);
+    assert_eq!((none.status, &none.body["error"]["code"]), (400, &json!("invalid_query")));
     let resumed = lab.ask("POST", &format!("{path}/resume"), &json!({}));
     assert_eq!((resumed.status, resumed.body["resumed"].as_bool()), (202, Some(false)));
     let aborted = lab.ask("POST", &format!("{path}/abort"), &json!({}));

@@ -16,6 +16,7 @@ use rekindle_wire::view::{PendingWhy, PipelineList, PipelineView};
 use super::{Pipelines, Standing};
 use crate::error::{Result, ServiceError, damaged_log};
 use crate::show::log::{LogLine, LogPage, log_line};
+use crate::show::page_size;
 
 /// Largest summary that is compared: some hundred steps.
 const MOST_SUMMARY: u64 = 16 << 20;
@@ -53,7 +54,7 @@ impl Pipelines {
     /// Lists runs, the newest first.
     pub(crate) fn list(&self, filter: &PipelineFilter) -> Result<PipelineList> {
         let statuses = statuses(filter.status.as_deref())?;
-        let most = filter.limit.unwrap_or(PAGE).clamp(1, MOST);
+        let most = page_size(filter.limit, PAGE, MOST)?;
         let behind: Option<RunName> = filter.cursor.as_deref().map(cursor).transpose()?;
         let mut pipelines: Vec<PipelineView> = Vec::new();
         let runs = self.store.pipelines().map_err(ServiceError::internal)?.runs;
