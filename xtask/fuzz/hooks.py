@@ -47,9 +47,10 @@ def before_call(context, case, kwargs):
                 if is_valid(case):
                     task.pop("after", None)
                     task.pop("ref", None)
-        # Runs of several tasks need a worktree each: no question of shape either.
+        # Runs of several tasks need a worktree each, and what a project's file says must make sense: no questions of shape either.
         if is_valid(case) and isinstance(tasks, list) and all(isinstance(task, str) for task in tasks):
             body["tasks"] = tasks[:1]
+            body.pop("config", None)
     # Only a list gives out cursors; what a text says does not make it one.
     if is_valid(case) and isinstance(case.query, dict):
         case.query.pop("cursor", None)
