@@ -74,7 +74,7 @@ codes! {
     BlobUnknown = "blob_unknown", 404: "there is no such payload";
     ImportUnknown = "import_unknown", 404: "no bundle is staged by this name";
     NoSuchPath = "no_such_path", 404: "there is nothing at this path";
-    RunUnknown = "run_unknown", 404: "there is no such run of a pipeline, or none in the session's history";
+    RunUnknown = "run_unknown", 404: "there is no such run of a pipeline";
     SessionUnknown = "session_unknown", 404: "there is no such session";
     SnapshotNotFound = "snapshot_not_found", 404: "the session has no such snapshot";
     SinkUnknown = "sink_unknown", 404: "there is no such sink of notifications";
@@ -121,6 +121,7 @@ codes! {
     RunDamaged = "run_damaged", 409: "the run's ledger is damaged: nothing can be added to it";
     RunFailed = "run_failed", 409: "the run has failed";
     RunLocked = "run_locked", 409: "somebody else is at work on the run, or in its directory; the message says who";
+    RunNotInSession = "run_not_in_session", 409: "there is no such run in the session's history";
     SessionClosed = "session_closed", 409: "the session takes no more messages";
     SessionDamaged = "session_damaged", 409: "the session's log is damaged: nothing can be added to it";
     SessionExists = "session_exists", 409: "a session of this id is here already";

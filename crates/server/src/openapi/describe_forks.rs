@@ -50,7 +50,7 @@ pub(crate) fn fork_session() -> Operation {
             Code::InvalidWorkingDir,
             Code::NotARepository,
             Code::RecordUnknown,
-            Code::RunUnknown,
+            Code::RunNotInSession,
             Code::SettingUnknown,
             Code::SnapExpired,
             Code::StillRunning,
@@ -66,7 +66,7 @@ pub(crate) fn plan_rewind() -> Operation {
         .example(json!({
             "run_id": "run_01khz0p6r8vk6mqj3b8y2c9d4e", "seq": 7, "tree": null, "working_dir": "/repo",
         }))
-        .refuses([Code::HistoryMissing, Code::InvalidQuery, Code::NothingToUndo, Code::RunUnknown])
+        .refuses([Code::HistoryMissing, Code::InvalidQuery, Code::NothingToUndo, Code::RunNotInSession])
         .refuses([Code::SessionClosed, Code::SessionDamaged, Code::SessionNewer, Code::SessionQuarantined])
         .refuses([Code::StillRunning, Code::Storage, Code::WorktreeMissing])
 }
@@ -95,7 +95,7 @@ pub(crate) fn rewind_session() -> Operation {
             "verdict": "reprimed", "notice": notice,
         }))
         .appends()
-        .refuses([Code::HistoryMissing, Code::NothingToUndo, Code::RunUnknown, Code::SessionClosed])
+        .refuses([Code::HistoryMissing, Code::NothingToUndo, Code::RunNotInSession, Code::SessionClosed])
         .refuses([Code::StillRunning, Code::WorktreeMissing])
         .takes_idempotency_key()
 }
@@ -119,6 +119,6 @@ pub(crate) fn restore_files() -> Operation {
             "working_dir": "/repo", "seq": 149,
         }))
         .appends()
-        .refuses([Code::CheckpointMissing, Code::HistoryMissing, Code::NothingToUndo, Code::RunUnknown])
+        .refuses([Code::CheckpointMissing, Code::HistoryMissing, Code::NothingToUndo, Code::RunNotInSession])
         .refuses([Code::SessionClosed, Code::SnapExpired, Code::StillRunning, Code::WorktreeMissing])
 }

@@ -165,7 +165,7 @@ fn a_fork_takes_neither_queue_nor_waits_nor_an_open_run_along() {
     let last = home.state().last_seq;
     for (place, code) in [
         (ForkAt::Name(asked.to_string()), Code::StillRunning),
-        (ForkAt::Name("run_01khz0p6r8vk6mqj3b8y2c9d4e".into()), Code::RunUnknown),
+        (ForkAt::Name("run_01khz0p6r8vk6mqj3b8y2c9d4e".into()), Code::RunNotInSession),
         (ForkAt::Name("yesterday".into()), Code::InvalidAt),
         (ForkAt::Name("007".into()), Code::InvalidAt),
         (ForkAt::Seq(last + 1), Code::RecordUnknown),

@@ -142,7 +142,7 @@ fn find_run(history: &History, run: RunId) -> Result<FoundRun> {
             return Ok(found);
         }
     }
-    Err(ServiceError::new(Code::RunUnknown, format!("there is no run {run} in the session's history")))
+    Err(ServiceError::new(Code::RunNotInSession, format!("there is no run {run} in the session's history")))
 }
 
 /// What is read of a record about a run.
