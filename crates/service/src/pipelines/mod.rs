@@ -9,6 +9,7 @@ mod intention;
 mod project_file;
 mod recovery;
 mod resume;
+mod run_file;
 mod said;
 mod show;
 mod start;

@@ -8,9 +8,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rekindle_domain::id::PipelineId;
-use rekindle_domain::pipeline::{PipelineState, RunStatus};
+use rekindle_domain::pipeline::PipelineState;
 
 use super::Pipelines;
+use super::run_file::{OverRun, is_over};
 use super::worker::Command;
 use crate::error::{Result, ServiceError, chain};
 use crate::idempotency::Key;
@@ -55,11 +56,12 @@ impl Pipelines {
     /// Goes on with every run that has not ended.
     pub(crate) fn recover(self: &Arc<Pipelines>) {
         let mut unfinished: Vec<Unfinished> = Vec::new();
-        let each = self.each_run(|state| {
+        let each = self.each_run(|found| {
+            let Found::Read(state) = found else { return };
             let Some(started) = state.started.as_deref() else { return };
-            self.restore_summary(state.id);
-            let is_at_work = state.current_step().is_some_and(|step| step.open_attempt().is_some());
-            if state.status == RunStatus::Running || is_at_work {
+            self.restore_file(state);
+            if !is_over(state) {
+                let is_at_work = state.current_step().is_some_and(|step| step.open_attempt().is_some());
                 let directory = started.working_dir.clone();
                 unfinished.push(Unfinished { id: state.id, is_at_work, directory });
             }
@@ -78,14 +80,18 @@ impl Pipelines {
         }
     }
 
-    /// Looks at every run, oldest first. One that cannot be read hides no other.
-    pub(super) fn each_run(&self, mut visit: impl FnMut(&PipelineState)) -> Result<()> {
+    /// Looks at every run, oldest first, and reads the ledgers of those that are not over. One that cannot be read hides no other.
+    pub(super) fn each_run(&self, mut visit: impl FnMut(Found<'_>)) -> Result<()> {
         let runs = self.store.pipelines().map_err(ServiceError::internal)?;
         for name in runs.runs {
             let id = name.pipeline_id();
+            if let Some(over) = self.over(id) {
+                visit(Found::Over(id, &over));
+                continue;
+            }
             let is_open = self.store.pipeline(id).is_some();
             match self.store.open_pipeline(id) {
-                Ok(Some(opened)) => visit(&opened.fold),
+                Ok(Some(opened)) => visit(Found::Read(&opened.fold)),
                 Ok(None) => {}
                 Err(error) => tracing::error!(run = %name, "cannot be read: {}", chain(&error)),
             }
@@ -101,9 +107,15 @@ impl Pipelines {
         let mut keys = locked(&self.keys);
         if keys.is_none() {
             let mut found = HashMap::new();
-            self.each_run(|state| {
-                let stored = state.started.as_deref().and_then(|started| started.idempotency_key.clone());
-                found.extend(stored.map(|stored| (stored, state.id)));
+            self.each_run(|run| {
+                let (stored, id) = match run {
+                    Found::Over(id, over) => (over.note.idempotency_key.clone(), id),
+                    Found::Read(state) => {
+                        let started = state.started.as_deref();
+                        (started.and_then(|started| started.idempotency_key.clone()), state.id)
+                    }
+                };
+                found.extend(stored.map(|stored| (stored, id)));
             })?;
             *keys = Some(found);
         }
@@ -124,7 +136,15 @@ impl Pipelines {
     }
 }
 
-/// A run that has not ended.
+/// A run, as it is found.
+pub(super) enum Found<'a> {
+    /// It is over, and its ledger was not read.
+    Over(PipelineId, &'a OverRun),
+    /// Its ledger was read, if that was not so already.
+    Read(&'a PipelineState),
+}
+
+/// A run that is not over.
 struct Unfinished {
     id: PipelineId,
     is_at_work: bool,

@@ -1,13 +1,10 @@
-//! Runs as they are shown: one, a list of them, their ledgers; and their summary, which is also a file beside the ledger that may be
-//! deleted.
+//! Runs as they are shown: one, a list of them, their ledgers.
 
 use std::path::Path;
 
 use rekindle_domain::id::{PipelineId, RunName, StreamId};
 use rekindle_domain::pipeline::next_step::{Rest, Waits};
-use rekindle_domain::pipeline::summary::RunSummary;
 use rekindle_domain::pipeline::{PipelineState, RunStatus};
-use rekindle_store::disk::{OpenMode, read_all, write_all_at};
 use rekindle_store::log::Cursor;
 use rekindle_wire::code::Code;
 use rekindle_wire::filter::PipelineFilter;
@@ -17,9 +14,6 @@ use super::{Pipelines, Standing};
 use crate::error::{Result, ServiceError, damaged_log};
 use crate::show::log::{LogLine, LogPage, log_line};
 use crate::show::page_size;
-
-/// Largest summary that is compared: some hundred steps.
-const MOST_SUMMARY: u64 = 16 << 20;
 
 /// Runs of a page, if nobody says how many, and at most.
 const PAGE: usize = 50;
@@ -82,8 +76,11 @@ impl Pipelines {
         Ok(PipelineList { pipelines, next: None })
     }
 
-    /// Shows a run that may have been let go of; one that cannot be read hides no other.
+    /// Shows a run that may have been let go of; one that cannot be read hides no other. The ledger of one that is over is not read.
     fn look_at(&self, id: PipelineId) -> Option<PipelineView> {
+        if let Some(view) = self.over(id).and_then(|over| over.view()) {
+            return Some(view);
+        }
         let is_open = self.store.pipeline(id).is_some();
         let view = self.open(id).ok().and_then(|opened| self.view(&opened.fold));
         if !is_open && self.pool.get(id).is_none() {
@@ -130,35 +127,6 @@ impl Pipelines {
         by_name.or_else(|bad| text.parse::<PipelineId>().map_err(|_| bad)).map_err(|bad| {
             ServiceError::new(Code::RunUnknown, bad).hint(rekindle_wire::hint::Hint::ListPipelines)
         })
-    }
-
-    /// Writes the summary of a run. Without it nothing is lost: it is made again from the ledger, and so it is not waited for until
-    /// it is on disk.
-    pub(super) fn write_summary(&self, id: PipelineId) {
-        let Some(bytes) = self.summary(id) else { return };
-        let path = self.store.layout().run_summary(id);
-        let temporary = path.with_extension("tmp");
-        let write = || {
-            let file = self.disk.open(&temporary, OpenMode::Replace)?;
-            write_all_at(&*file, &bytes, 0)?;
-            self.disk.rename(&temporary, &path)
-        };
-        if let Err(error) = write() {
-            tracing::debug!("{} is not written: {error}", path.display());
-        }
-    }
-
-    /// Writes the summary of a run where there is none, or another one.
-    pub(super) fn restore_summary(&self, id: PipelineId) {
-        let there = read_all(&*self.disk, &self.store.layout().run_summary(id), MOST_SUMMARY).ok();
-        if there.is_none() || there != self.summary(id) {
-            self.write_summary(id);
-        }
-    }
-
-    fn summary(&self, id: PipelineId) -> Option<Vec<u8>> {
-        let summary = RunSummary::of(&self.store.pipeline(id)?.fold)?;
-        serde_json::to_vec(&summary).ok()
     }
 
     /// A ledger has grown, or a run stands elsewhere: who follows it is told.

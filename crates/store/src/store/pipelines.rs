@@ -62,6 +62,15 @@ impl<C: Commits> Store<C> {
         Ok(pipeline_runs::list(&*self.home.disk, &self.home)?.with(recovered))
     }
 
+    /// Returns how long the ledger of a pipeline run is; none if there is none, or if the write-ahead log had records of it at the
+    /// start: then only whoever opens it knows.
+    pub fn ledger_size(&self, pipeline: PipelineId) -> io::Result<Option<u64>> {
+        if self.recovered.streams.iter().any(|(stream, _)| stream.pipeline() == Some(pipeline)) {
+            return Ok(None);
+        }
+        Ok(if_exists(self.home.disk.stat(&self.home.ledger(pipeline)))?.map(|stat| stat.len))
+    }
+
     /// Opens the ledger of a pipeline run for reading.
     pub fn ledger_reader(&self, pipeline: PipelineId) -> io::Result<LogReader> {
         self.home.ledger_reader(pipeline)

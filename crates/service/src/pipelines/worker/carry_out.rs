@@ -203,7 +203,7 @@ impl Worker {
         }
         at.stand(self.id, None);
         at.release(self.id);
-        at.write_summary(self.id);
+        at.write_over(self.id);
         Outcome::Rest(None)
     }
 

@@ -7,5 +7,6 @@ mod deaths;
 mod drift;
 mod home;
 mod starts;
+mod starts_over;
 mod trees;
 mod wishes;
