@@ -10,7 +10,7 @@ use rekindle_terminal::sanitise;
 use rekindle_wire::view::{PipelineStepView, PipelineView};
 
 use super::progress::status_style;
-use super::standing::{rest_lines, sum_text};
+use super::status_text::{rest_lines, sum_text};
 use super::words::{cut_text, took, touched, used};
 use crate::hints::ours;
 

@@ -5,11 +5,11 @@ mod config_text;
 mod details;
 mod graph;
 mod progress;
-mod report;
+mod resume_report;
 #[cfg(test)]
 mod samples;
 mod screen;
-mod standing;
+mod status_text;
 mod table;
 mod words;
 
@@ -17,7 +17,7 @@ pub use config_text::{config_runs, config_text, stage_text};
 pub use details::write_run;
 pub use graph::{Edge, edges, write_dot, write_graph};
 pub use progress::Progress;
-pub use report::write_report;
+pub use resume_report::write_report;
 pub use screen::Screen;
-pub use standing::{rest_lines, sum_text};
+pub use status_text::{rest_lines, sum_text};
 pub use table::write_runs;

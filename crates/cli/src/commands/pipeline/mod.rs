@@ -1,6 +1,7 @@
 //! `rekindle pipeline`: what agents do in a directory, written down in its `rekindle.toml`, and the runs of that.
 
 mod abort;
+mod execution_args;
 mod follow;
 mod graph;
 mod init;

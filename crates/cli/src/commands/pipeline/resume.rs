@@ -4,15 +4,14 @@ use std::io::Write;
 
 use rekindle_client::{Exit, Failure, read};
 use rekindle_display::pipeline::write_report;
-use rekindle_domain::blob_id::BlobId;
 use rekindle_domain::event::OnDrift;
 use rekindle_terminal::{output, sanitise};
 use rekindle_wire::request::ResumePipeline;
 use rekindle_wire::view::PipelineResumed;
 
+use super::execution_args::ExecutionArgs;
 use super::follow::{Followee, follow};
 use super::ledger::started_config;
-use super::run::environment;
 use super::run_arg::{RunArg, path};
 use super::trust;
 use crate::context::Context;
@@ -51,21 +50,8 @@ pub(super) struct Args {
     #[arg(long)]
     accept_config: bool,
 
-    /// Use no results of earlier runs
-    #[arg(long)]
-    no_cache: bool,
-
-    /// Trust the configuration with this hash in its directory from now on
-    #[arg(long, value_name = "HASH")]
-    trust: Option<BlobId>,
-
-    /// Hand agents a variable of ours, or one with a value
-    #[arg(long, value_name = "NAME[=VALUE]")]
-    env: Vec<String>,
-
-    /// Do not follow: return when it goes on
-    #[arg(long, short)]
-    detach: bool,
+    #[command(flatten)]
+    execution: ExecutionArgs,
 }
 
 /// What becomes of files that are not as expected.
@@ -89,22 +75,24 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<Exit, Failure> {
         force: args.force,
         accept_config: args.accept_config,
         config: None,
-        trust: args.trust,
-        no_cache: args.no_cache,
-        env: environment(context, config.as_ref(), &args.env)?,
+        trust: args.execution.trust,
+        no_cache: args.execution.no_cache,
+        env: args.execution.environment(context, config.as_ref())?,
         umask: umask_for(context),
     };
     let place = format!("{}/resume", path(&run.run_id));
     let answer = match (client.post_once(&place, &body), &config) {
         // It came in a bundle, or too much was trusted since.
-        (Err(refused), Some(config)) if refused.code() == trust::UNTRUSTED && args.trust.is_none() => {
+        (Err(refused), Some(config))
+            if refused.code() == trust::UNTRUSTED && args.execution.trust.is_none() =>
+        {
             body.trust = Some(trust::ask_for_run(context, &run, config)?);
             client.post_once(&place, &body)
         }
         (answer, _) => answer,
     }?;
     let resumed: PipelineResumed = read(&answer)?;
-    if args.detach && context.json {
+    if args.execution.detach && context.json {
         return context.acknowledge(&answer, "");
     }
     for change in &resumed.config_changes {
@@ -117,7 +105,7 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<Exit, Failure> {
         anstream::eprintln!("it is complete: there is nothing to do");
         return Ok(Exit::Ok);
     }
-    if args.detach {
+    if args.execution.detach {
         anstream::eprintln!("{} goes on", run.run_id);
         return Ok(Exit::Ok);
     }

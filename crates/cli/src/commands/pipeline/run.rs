@@ -1,21 +1,20 @@
 //! `rekindle pipeline run`: runs of a pipeline, one for each task, followed to their ends.
 
-use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use rekindle_client::{Exit, Failure, read};
 use rekindle_display::hints::ours;
-use rekindle_domain::blob_id::BlobId;
-use rekindle_domain::event::{DEFAULT_PIPELINE, DirtyPolicy, OnCut, Permissions, ProjectConfig};
+use rekindle_domain::event::{DEFAULT_PIPELINE, DirtyPolicy, OnCut, Permissions};
 use rekindle_terminal::output::{BOLD, styled};
 use rekindle_wire::request::{MAX_PIPELINE_TASKS, NewPipelines, NewWorktree};
 use rekindle_wire::view::{PipelineList, PipelineView};
 
+use super::execution_args::ExecutionArgs;
 use super::follow::{Followee, follow};
 use super::project_dir::{self, Project};
 use super::trust;
 use crate::context::Context;
-use crate::env_arg::{environment_for, umask_for};
+use crate::env_arg::umask_for;
 use crate::possible_values::one_of;
 use crate::session_options::{DIRTY_POLICIES, PERMISSIONS, directory};
 
@@ -70,21 +69,8 @@ pub(super) struct Args {
     #[arg(long, value_parser = one_of::<DirtyPolicy>(DIRTY_POLICIES), value_name = "POLICY", requires = "worktree")]
     dirty: Option<DirtyPolicy>,
 
-    /// Use no results of earlier runs
-    #[arg(long)]
-    no_cache: bool,
-
-    /// Trust the file with this hash in its directory from now on
-    #[arg(long, value_name = "HASH")]
-    trust: Option<BlobId>,
-
-    /// Hand agents a variable of ours, or one with a value; what the file names for one is handed to it anyway
-    #[arg(long, value_name = "NAME[=VALUE]")]
-    env: Vec<String>,
-
-    /// Do not follow: print the runs' names and return
-    #[arg(long, short)]
-    detach: bool,
+    #[command(flatten)]
+    execution: ExecutionArgs,
 }
 
 /// What becomes of a step whose agent is cut.
@@ -114,7 +100,7 @@ pub(super) fn run(context: &Context, args: Args) -> Result<Exit, Failure> {
         (answer, _) => answer,
     }?;
     let started: PipelineList = read(&answer)?;
-    if args.detach {
+    if args.execution.detach {
         return print_names(context, &answer, &started.pipelines);
     }
     if !context.json {
@@ -148,7 +134,7 @@ fn request(context: &Context, args: &Args, project: Option<&Project>) -> Result<
     let working_dir = match project {
         Some(project) => {
             project.check(&tasks, &args.pipeline)?;
-            trust::check(args.trust, project)?;
+            trust::check(args.execution.trust, project)?;
             project.root.clone()
         }
         None => directory(args.cwd.as_deref(), false)?,
@@ -156,46 +142,19 @@ fn request(context: &Context, args: &Args, project: Option<&Project>) -> Result<
     Ok(NewPipelines {
         pipeline: Some(args.pipeline.clone()),
         config: project.map(|project| project.file.clone()),
-        trust: args.trust,
+        trust: args.execution.trust,
         on_cut: args.on_cut,
         worktree: args.worktree.as_ref().map(|_| NewWorktree {
             branch,
             base: args.base.clone(),
             dirty: args.dirty.unwrap_or_default(),
         }),
-        no_cache: args.no_cache,
+        no_cache: args.execution.no_cache,
         permissions: args.permissions,
-        env: environment(context, project.map(|project| &project.config), &args.env)?,
+        env: args.execution.environment(context, project.map(|project| &project.config))?,
         umask: umask_for(context),
         ..NewPipelines::new(working_dir, tasks)
     })
-}
-
-/// Returns what of our environment goes to agents: what each known one needs, what the file names for each, and what is named here. A
-/// daemon elsewhere is given only what is named here.
-pub(super) fn environment(
-    context: &Context,
-    config: Option<&ProjectConfig>,
-    named: &[String],
-) -> Result<BTreeMap<String, String>, Failure> {
-    let mut env = environment_for(context, None, named)?;
-    for agent in config.iter().flat_map(|config| config.agents.values()) {
-        if let Some(known) = &agent.agent {
-            for (name, value) in environment_for(context, Some(known), &[])? {
-                env.entry(name).or_insert(value);
-            }
-        }
-        for name in agent.env.iter().filter(|_| context.server.is_none()) {
-            match std::env::var(name) {
-                Ok(value) => drop(env.entry(name.clone()).or_insert(value)),
-                Err(_) if env.contains_key(name) => {}
-                Err(_) => anstream::eprintln!(
-                    "note: rekindle.toml hands {name} to an agent, and it is not set here"
-                ),
-            }
-        }
-    }
-    Ok(env)
 }
 
 fn print_names(context: &Context, answer: &[u8], runs: &[PipelineView]) -> Result<Exit, Failure> {
