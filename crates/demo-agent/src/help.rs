@@ -30,6 +30,7 @@ pub(crate) const DIRECTIVES: &[(&str, &str)] = &[
     ("crash-signal", "dies by SIGKILL"),
     ("crash-before", "wherever it stands: exits before the prompt is kept or anything is sent"),
     ("crash-after", "exits right after the prompt was answered"),
+    ("crash-kept", "with --answers: exits after the answer was kept, before it is said"),
     ("noise some text", "a line that is no message; also `noise binary`, `blank`, `escape`, `string`"),
     ("huge 20MiB", "one update whose line has exactly that many bytes"),
     ("repeat-ids", "its own request ids begin at 0 again, now and in every later turn"),
@@ -45,6 +46,9 @@ pub(crate) const DIRECTIVES: &[(&str, &str)] = &[
     ("stop-reason max_tokens", "gives that reason when the turn ends"),
     ("forget", "forgets the session: it cannot be loaded any more"),
     ("eof-linger", "does not exit when stdin ends"),
+    ("event tested", "tells that something happened"),
+    ("heartbeat busy", "a sign of life"),
+    ("artifact out/report.txt", "tells of a file that it has made; a second word is claimed as its SHA-256"),
     ("outcome approved it is fine", "ends with what a step of a pipeline came to; nothing behind it is read"),
 ];
 

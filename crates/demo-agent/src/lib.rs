@@ -1,8 +1,9 @@
-//! A scripted agent: a real process that speaks real ACP (JSON-RPC, a message a line) and does what the script in
-//! its prompt says. Demonstrations and fault tests use it where a model would be slow, dear or too well behaved.
+//! A scripted agent: a real process that speaks real ACP (JSON-RPC, a message a line), or takes commands as `ndjson` agents do, and
+//! does what the script in its prompt says. Demonstrations and fault tests use it where a model would be slow, dear or too well behaved.
 
 mod help;
 mod memory;
+mod ndjson;
 mod options;
 mod record;
 mod script;
@@ -12,11 +13,12 @@ mod turn;
 mod units;
 mod wire;
 
+use std::ffi::OsString;
+use std::path::Path;
 use std::time::Duration;
 
 pub use help::directives_help;
 pub use options::{LoadOptions, Models, Options};
-pub use serve::run;
 pub use sessions::default_state;
 pub use wire::huge_line;
 
@@ -25,6 +27,15 @@ pub const BARRIERS_VARIABLE: &str = "REKINDLE_DEMO_BARRIERS";
 
 /// Names the directory of conversations when no flag does.
 pub const STATE_VARIABLE: &str = "REKINDLE_DEMO_STATE";
+
+/// Serves one client on stdin and stdout until stdin ends. Conversations are kept in `state`; `linger_command` is the command and
+/// its arguments that lead to [`crate::linger`], in front of the seconds.
+pub fn run(options: Options, state: &Path, linger_command: Vec<OsString>) -> Result<(), Error> {
+    if options.ndjson {
+        return ndjson::serve(options, linger_command);
+    }
+    serve::serve(options, state, linger_command)
+}
 
 /// Waits so many seconds: what a child that outlives its agent does.
 ///

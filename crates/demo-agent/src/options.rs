@@ -14,6 +14,18 @@ pub struct Options {
     /// Where `barrier` meets a test [default: $REKINDLE_DEMO_BARRIERS]
     #[arg(long, value_name = "DIR")]
     pub barriers: Option<PathBuf>,
+    /// Take commands and answer with events, JSON objects, one a line, instead of ACP
+    #[arg(long)]
+    pub ndjson: bool,
+    /// With --ndjson: keep answers by the keys of the work in this file, and answer from it
+    #[arg(long, value_name = "FILE", requires = "ndjson")]
+    pub answers: Option<PathBuf>,
+    /// With --ndjson: answer each command twice, and once more with the contrary
+    #[arg(long, requires = "ndjson")]
+    pub twice: bool,
+    /// With --ndjson: say this often that it is alive
+    #[arg(long, value_name = "TIME", value_parser = duration, requires = "ndjson")]
+    pub heartbeat: Option<Duration>,
     /// Append `pid N` and then every line received to this file
     #[arg(long, value_name = "FILE")]
     pub record: Option<PathBuf>,

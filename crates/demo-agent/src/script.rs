@@ -111,6 +111,12 @@ pub(crate) enum Step {
     Forget,
     /// The end of stdin is not ours.
     EofLinger,
+    /// Something that happened, on the way.
+    Event(String),
+    /// A sign of life.
+    Heartbeat(String),
+    /// A file that was made, with the hash that is claimed for it if that is not its own.
+    Artifact { path: String, sha256: Option<String> },
 }
 
 /// How and when the process ends by itself.
@@ -124,6 +130,8 @@ pub(crate) enum Crash {
     Before,
     /// Right after the prompt was answered.
     After,
+    /// After the answer was kept, and before it is said.
+    Kept,
     /// In the middle of a line.
     MidLine,
 }
@@ -232,6 +240,7 @@ fn step(line: &str) -> Option<Step> {
         "crash-signal" => alone(Step::Crash(Crash::Signal))?,
         "crash-before" => alone(Step::Crash(Crash::Before))?,
         "crash-after" => alone(Step::Crash(Crash::After))?,
+        "crash-kept" => alone(Step::Crash(Crash::Kept))?,
         "noise" => Step::Noise(noise(rest)?),
         "huge" => Step::Huge(parse_size(rest).filter(|size| *size <= MOST_HUGE)?),
         "repeat-ids" => alone(Step::RepeatIds)?,
@@ -245,6 +254,9 @@ fn step(line: &str) -> Option<Step> {
         "stop-reason" => Step::StopReason(one_word(rest)?),
         "forget" => alone(Step::Forget)?,
         "eof-linger" => alone(Step::EofLinger)?,
+        "event" => Step::Event(one_word(rest)?),
+        "heartbeat" => Step::Heartbeat(one_word(rest)?),
+        "artifact" => artifact(rest)?,
         "outcome" => outcome(line)?,
         _ => return None,
     })
@@ -255,6 +267,16 @@ fn outcome(line: &str) -> Option<Step> {
     let rest = line.strip_prefix("outcome")?.strip_prefix(char::is_whitespace)?.trim();
     let (name, findings) = rest.split_once(char::is_whitespace).unwrap_or((rest, ""));
     is_name(name).then(|| Step::Say(format!("Done.{}", outcome_block(name, findings.trim()))))
+}
+
+fn artifact(text: &str) -> Option<Step> {
+    let words: Vec<&str> = text.split_whitespace().collect();
+    let (path, sha256) = match words[..] {
+        [path] => (path, None),
+        [path, sha256] => (path, Some(sha256.to_owned())),
+        _ => return None,
+    };
+    Some(Step::Artifact { path: path.to_owned(), sha256 })
 }
 
 fn one_word(text: &str) -> Option<String> {

@@ -69,9 +69,8 @@ pub(crate) struct ProcessState {
     pub(crate) logged_in: bool,
 }
 
-/// Serves one client on stdin and stdout until stdin ends. Conversations are kept in `state`; `linger_command` is the command and
-/// its arguments that lead to [`crate::linger`], in front of the seconds.
-pub fn run(options: Options, state: &Path, linger_command: Vec<OsString>) -> Result<(), Error> {
+/// Serves one client until stdin ends.
+pub(crate) fn serve(options: Options, state: &Path, linger_command: Vec<OsString>) -> Result<(), Error> {
     let cannot = |what: &str| {
         let what = what.to_owned();
         move |source| Error { what, source }

@@ -7,7 +7,7 @@ mod talk;
 mod tools;
 
 use faults::ignore_term;
-pub(crate) use faults::reach_barrier;
+pub(crate) use faults::{reach_barrier, spawn_grandchild};
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -211,6 +211,10 @@ impl Turn {
             Step::Refuse { code, text } => return Err(Stop::Failed(code, text)),
             Step::StopReason(reason) => self.job.carried.stop_reason = Some(reason),
             Step::Forget => self.shared.sessions.forget(&self.job.session),
+            // Things of commands, which are told here as anything else is.
+            Step::Event(name) => self.notice(&name),
+            Step::Heartbeat(status) => self.notice(&format!("I am {status}")),
+            Step::Artifact { path, .. } => self.notice(&format!("made {path}")),
             Step::EofLinger => lock(&self.shared.process).linger = true,
         }
         Ok(())

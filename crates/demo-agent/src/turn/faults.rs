@@ -38,8 +38,8 @@ impl Turn {
                     std::thread::park();
                 }
             }
-            // Looked for when the prompt comes in.
-            Crash::Before => {}
+            // Looked for when the prompt comes in. Nothing is kept of answers here.
+            Crash::Before | Crash::Kept => {}
             Crash::After => self.job.carried.crash_after = true,
             Crash::MidLine => {
                 let update = chunk("agent_message_chunk", &random_id(), "a line that never ends");
@@ -120,7 +120,7 @@ pub(crate) fn reach_barrier(options: &Options, name: &str) -> Result<PathBuf, St
 }
 
 /// Starts a child that outlives us. A detached one is only returned after it has left our session and pipes.
-fn spawn_grandchild(command: &[OsString], seconds: u64, detach: bool) -> io::Result<Child> {
+pub(crate) fn spawn_grandchild(command: &[OsString], seconds: u64, detach: bool) -> io::Result<Child> {
     let [program, arguments @ ..] = command else {
         return Err(io::Error::other("no command for it is known"));
     };
