@@ -71,6 +71,11 @@ impl<'a> Object<'a> {
     }
 }
 
+/// Reads a value as what it is wanted as, if it is that.
+pub(crate) fn parse_text<T: serde::de::DeserializeOwned>(raw: &RawValue) -> Option<T> {
+    serde_json::from_str(raw.get()).ok()
+}
+
 /// Returns a value that is a string.
 pub(crate) fn text(raw: &RawValue) -> Option<Cow<'_, str>> {
     serde_json::from_str::<Text<'_>>(raw.get()).ok().map(|text| text.0)

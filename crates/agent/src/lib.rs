@@ -14,6 +14,7 @@ pub mod find;
 mod json;
 pub mod known;
 mod message_id;
+pub mod ndjson;
 pub mod probe;
 pub mod profile;
 pub mod replay;

@@ -143,13 +143,24 @@ pub struct Sent {
     pub answers: Option<String>,
     /// The setting it asks for.
     pub setting: Option<Setting<'static>>,
+    /// The command that it is, in protocols whose answers name one.
+    pub command: Option<SentCommand>,
+}
+
+/// A command that was sent, as far as events about it are concerned.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SentCommand {
+    /// Its own name.
+    pub message_id: String,
+    /// The outcomes that it may come to; none if that it is done is enough.
+    pub outcomes: Vec<String>,
 }
 
 impl Sent {
     /// A line of which nothing more is known than what it is for.
     pub fn of_kind(what: InputKind) -> Sent {
         let request = if what == InputKind::Prompt { Request::Prompt } else { Request::Other };
-        Sent { request, cursor: None, answers: None, setting: None }
+        Sent { request, cursor: None, answers: None, setting: None, command: None }
     }
 }
 

@@ -88,6 +88,10 @@ impl Failure {
 
     /// Returns the number behind the message, unless that tells it already.
     fn number(&self) -> String {
+        // It is none of the protocol's: we put it into words ourselves.
+        if self.code == 0 {
+            return String::new();
+        }
         let number = self.code.to_string();
         if self.message.split(|c: char| !c.is_ascii_digit() && c != '-').any(|word| word == number) {
             return String::new();
@@ -250,6 +254,24 @@ pub enum Said<'a> {
     Idle {
         /// Its word for why.
         stop_reason: Option<String>,
+    },
+    /// Something happened, as it says; it may end the command that it is about.
+    Event {
+        /// The command.
+        about: Option<Cow<'a, str>>,
+        /// What happened: `builder.completed`.
+        event_type: Cow<'a, str>,
+        /// What its payload says came of the work.
+        outcome: Option<Cow<'a, str>>,
+        /// For people.
+        text: Option<String>,
+        /// The whole.
+        raw: &'a RawValue,
+    },
+    /// It says that it is alive.
+    Heartbeat {
+        /// Its word for how it is.
+        status: Cow<'a, str>,
     },
     /// An answer to nothing that we asked.
     Stray {

@@ -126,6 +126,7 @@ pub(crate) const DIRTY_POLICIES: &[(&str, &str)] = &[
 /// What a command speaks.
 pub(crate) const PROFILES: &[(&str, &str)] = &[
     ("acp", "The Agent Client Protocol"),
+    ("ndjson", "JSON objects, one a line: a command goes in, events come out"),
     ("exec", "Nothing: what it writes is the answer, and its exit code ends the run"),
 ];
 

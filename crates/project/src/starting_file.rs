@@ -66,7 +66,8 @@ version = 1
 
 # Who works, by the names that stages use: a known agent, as `rekindle agents` lists them, or a command and how it speaks:
 #   command = [\"my-agent\", \"--flag\"]
-#   profile = \"acp\"            # or \"ndjson\", or \"exec\": a command that reads its prompt, and whose exit code decides
+#   profile = \"acp\"            # or \"ndjson\": JSON, a command in, events out; or \"exec\": it reads its prompt, its exit code decides
+#   heartbeat_s = 30           # how often an ndjson agent says that it is alive: three that are missing are shown
 ";
 
 const TASKS: &str = "
@@ -91,7 +92,8 @@ Implement this task: {{task.goal}}
 What the last review found, if there was one:
 {{review.findings}}
 \"\"\"
-# deadline_s = 1800         # how long an attempt may take
+# deadline_s = 3600         # how long an attempt may take: then it is ended and has failed
+# stalled_after_s = 1800    # after how long without a sign of life it is shown as stalled; nobody ends it for that
 
 [[pipelines.default.stages]]
 name = \"review\"
@@ -180,6 +182,7 @@ mod tests {
             "# inputs",
             "# on_cut",
             "# deadline_s",
+            "# stalled_after_s",
             "# [[",
             "# name",
             "# check",

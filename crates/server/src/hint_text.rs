@@ -14,7 +14,7 @@ pub(crate) fn hint_text(hint: &Hint) -> String {
         Hint::ListAgents => {
             "GET /api/agents lists them; any other is a command: {\"profile\":\"acp\",\"command\":[…]}"
         }
-        Hint::ChooseProfile => "acp, or exec for any command",
+        Hint::ChooseProfile => "acp, ndjson, or exec for any command",
         Hint::InstallAgent { command } => command,
         Hint::PassArguments => "give it what it needs among its arguments",
         Hint::NameDirectory => "give the absolute path of a directory",

@@ -105,7 +105,7 @@ impl Profile for Acp {
         let cursor = params.text("sessionId").map(String::from);
         let setting = (request == Request::Set).then(|| write::setting(&params)).flatten();
         let answers = method.is_none().then(|| object.raw("id").map(|id| id.get().to_owned())).flatten();
-        Sent { request, cursor, answers, setting }
+        Sent { request, cursor, answers, setting, command: None }
     }
 
     fn asked<'a>(&self, request: &'a str) -> Option<Asked<'a>> {

@@ -9,10 +9,12 @@ use rekindle_domain::event::{
 };
 use rekindle_domain::id::{RunId, WaitId};
 
+use super::heartbeats::HeartbeatCount;
 use super::taken::Ask;
 use crate::acp::SessionOptions;
 use crate::exec::JSON_RPC;
 use crate::json::{Object, parse_raw};
+use crate::ndjson::HEARTBEATS;
 use crate::profile::{Profile, Sent};
 use crate::said::{Request, is_over};
 
@@ -42,6 +44,8 @@ pub(super) struct Facts {
     pub(super) options: Option<SessionOptions>,
     /// What an agent before this one offered: some do not say it again when they bring a session back.
     pub(super) earlier_options: Option<SessionOptions>,
+    /// Heartbeats that came, and those of them that the log has.
+    pub(super) heartbeats: HeartbeatCount,
     /// What its session has cost, as the agent told last.
     pub(super) cost: Option<f64>,
     pub(super) exited: bool,
@@ -262,6 +266,7 @@ impl Facts {
                     }
                 }
                 JSON_RPC => self.speaks_json_rpc = true,
+                HEARTBEATS => self.heartbeats.note(notice),
                 SET => {
                     if let Some(input) = self.answered_by(notice) {
                         input.over = true;

@@ -111,8 +111,11 @@ impl Connection {
 
     fn accept(&mut self, number: u64, what: InputKind, first: u64, bytes: &[u8], out: &mut FoldResult) {
         let sent = self.profile.sent(what, bytes);
+        let command = sent.command.clone();
         let input = self.facts.input(number, what, sent, out.seq);
         input.heard = true;
+        // The log has no words of a command that is kept apart from it.
+        input.sent.command = input.sent.command.take().or(command);
         let input = input.clone();
         match input.sent.request {
             Request::Load | Request::Resume | Request::Fork => {
@@ -220,6 +223,11 @@ impl Connection {
             Said::Set { input } => self.was_set(input, out),
             Said::Answered { input, outcome, raw } => self.answered(input, outcome, to_raw(raw), out),
             Said::Idle { stop_reason } => self.idle(stop_reason, out),
+            Said::Event { about, event_type, outcome, text, raw } => {
+                let event = (event_type, outcome, text, to_raw(raw));
+                self.event(about.as_deref(), event, out);
+            }
+            Said::Heartbeat { status } => self.note_heartbeat(&status, out),
             Said::Stray { raw, .. } => self.notice("unknown_reply", None, Some(to_raw(raw)), out),
         }
     }

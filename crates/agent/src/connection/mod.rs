@@ -6,6 +6,7 @@
 
 mod facts;
 mod fold;
+mod heartbeats;
 mod message;
 mod settings;
 mod setup;
@@ -14,8 +15,9 @@ mod turn;
 mod view;
 
 pub use crate::message_id::message_id;
+pub use heartbeats::heartbeats_in;
 pub use settings::{NextSetting, Wanted};
-pub use taken::{Ask, Delta, Ended, Exited, Refused, Reply, RequestKey, Restored, Taken};
+pub use taken::{Ask, Delta, Ended, Exited, Heartbeat, Refused, Reply, RequestKey, Restored, Taken};
 
 use std::sync::Arc;
 
@@ -321,6 +323,7 @@ impl Connection {
         if self.facts.ready.is_some() {
             self.partial.greeting = None;
         }
+        self.count_heartbeats(&mut out);
         let fold::FoldResult { mut taken, events, .. } = out;
         self.begin_turn(&taken, &events);
         let low = self.low_after(seq, unfinished);

@@ -21,6 +21,8 @@ pub struct Taken {
     pub records: Vec<Draft>,
     /// Text for subscribers, which is in no record yet.
     pub deltas: Vec<Delta>,
+    /// The agent said that it is alive.
+    pub heartbeat: Option<Heartbeat>,
     /// Requests that someone must answer: each becomes a wait.
     pub asks: Vec<Ask>,
     /// Requests that the agent no longer waits for: their waits end as `withdrawn`.
@@ -92,6 +94,15 @@ pub struct Delta {
     /// When it was said, by the journal.
     #[serde(skip)]
     pub said_at: Option<Timestamp>,
+}
+
+/// A sign of life, live.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Heartbeat {
+    /// The agent's word for how it is.
+    pub status: String,
+    /// When it came, by the journal.
+    pub at: Option<Timestamp>,
 }
 
 /// Names a request of the agent's: the ids it gives them may come again.

@@ -1,10 +1,14 @@
 //! Turns: how they end, by the agent's word or with its process.
 
-use rekindle_domain::event::{AgentNotice, Raw};
+use std::borrow::Cow;
 
-use super::facts::{ACCEPTED, OpenTurn};
+use rekindle_domain::event::{AgentNotice, Raw};
+use rekindle_domain::pipeline::outcome::{FAILED, Terminal, of_event};
+
+use super::facts::{ACCEPTED, OpenTurn, SentInput};
 use super::fold::FoldResult;
 use super::{Connection, Ended, Exited, Partial};
+use crate::ndjson::{EVENT, LATE_EVENT, TERMINAL_EVENT};
 use crate::said::{Failure, PromptOutcome};
 
 impl Connection {
@@ -47,6 +51,48 @@ impl Connection {
                 PromptOutcome::Failed(Failure { code: 0, message: "the agent stopped with an error".into() })
             }
             reason => PromptOutcome::Stopped(reason),
+        };
+        self.end_turn(Some(number), outcome, out);
+    }
+
+    /// Something happened. The first event about a command of ours that says what came of it ends that; later ones, and those about
+    /// what is no command of ours, are recorded and change nothing.
+    pub(super) fn event(
+        &mut self,
+        about: Option<&str>,
+        (event_type, said, text, raw): (Cow<'_, str>, Option<Cow<'_, str>>, Option<String>, Raw<'static>),
+        out: &mut FoldResult,
+    ) {
+        // What came before a command was thought of is nothing about it.
+        let is_meant = |input: &SentInput| {
+            let command = input.sent.command.as_ref().filter(|_| input.since < out.seq);
+            command.is_some_and(|command| about == Some(command.message_id.as_str()))
+        };
+        let found = self.facts.inputs.iter().find(|(_, input)| is_meant(input));
+        let found = found.map(|(number, input)| {
+            let command = input.sent.command.as_ref();
+            let outcomes = command.map(|command| command.outcomes.as_slice()).unwrap_or_default();
+            (*number, input.over, of_event(outcomes, &event_type, said.as_deref()))
+        });
+        let shown = match &text {
+            Some(text) => format!("{event_type}: {text}"),
+            None => event_type.as_ref().to_owned(),
+        };
+        let (number, is_over, terminal) = match found {
+            None | Some((.., Terminal::Not)) => {
+                return self.notice(EVENT, Some(shown.into()), Some(raw), out);
+            }
+            Some(found) => found,
+        };
+        if is_over {
+            return self.notice(LATE_EVENT, Some(shown.into()), Some(raw), out);
+        }
+        self.notice(TERMINAL_EVENT, Some(shown.clone().into()), Some(raw), out);
+        let failed = |message| PromptOutcome::Failed(Failure { code: 0, message });
+        let outcome = match terminal {
+            Terminal::Outcome(name) if name == FAILED => failed(shown),
+            Terminal::Unclear(why) => failed(why.to_string()),
+            Terminal::Outcome(_) | Terminal::Not => PromptOutcome::Stopped(Some(event_type.into_owned())),
         };
         self.end_turn(Some(number), outcome, out);
     }

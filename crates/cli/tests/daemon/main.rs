@@ -33,6 +33,7 @@ mod logging;
 mod manager;
 mod metrics;
 mod middle;
+mod ndjson;
 mod newer;
 mod notifications;
 mod older;

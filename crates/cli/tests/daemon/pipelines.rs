@@ -74,7 +74,7 @@ on_fail = "implement"
 }
 
 /// Starts a run of the project's file, which is trusted with it, and returns its name.
-fn start(lab: &Lab, config: &str, more: &Value) -> String {
+pub(crate) fn start(lab: &Lab, config: &str, more: &Value) -> String {
     fs::write(lab.path("work").join("rekindle.toml"), config).expect("written");
     let mut body = json!({"working_dir": lab.path("work"), "tasks": ["T-1"]});
     let untrusted = lab.ask("POST", "/api/pipelines", &body);
@@ -87,11 +87,11 @@ fn start(lab: &Lab, config: &str, more: &Value) -> String {
     made["pipelines"][0]["run_id"].as_str().expect("a name").to_owned()
 }
 
-fn show(lab: &Lab, run: &str) -> Option<Value> {
+pub(crate) fn show(lab: &Lab, run: &str) -> Option<Value> {
     lab.try_get(&format!("/api/pipelines/{run}")).filter(|view| view["run_id"] == run)
 }
 
-fn ledger(lab: &Lab, run: &str) -> Vec<Value> {
+pub(crate) fn ledger(lab: &Lab, run: &str) -> Vec<Value> {
     let page = lab.get(&format!("/api/pipelines/{run}/ledger?limit=1000"));
     page["records"].as_array().expect("records").clone()
 }

@@ -31,10 +31,11 @@ pub use checkpoint::{
 pub use drift::{AgentDrift, DirectoryChange, DirectoryDrift, Drift, GitDrift, RunDrift, SettingDrift};
 pub use persistence::{BadCompression, Compression, Persistence};
 pub use pipeline::{
-    AgentConfig, AgentIdentity, BlobRef, DEFAULT_DEADLINE_S, DEFAULT_PIPELINE, DEFAULT_ROUNDS, InputValue,
-    OnCut, OnDrift, PathList, PipelineAborted, PipelineCompleted, PipelineConfig, PipelineDrift,
-    PipelineFailed, PipelineReopened, PipelineStarted, ProjectConfig, StageConfig, StepBegan, StepCounts,
-    StepCut, StepFinished, StepIntended, StepInterrupted, TaskConfig, UnknownKeys,
+    AgentConfig, AgentIdentity, BlobRef, DEFAULT_HEARTBEAT_S, DEFAULT_PIPELINE, DEFAULT_ROUNDS,
+    DEFAULT_STALLED_AFTER_S, InputValue, OnCut, OnDrift, PathList, PipelineAborted, PipelineCompleted,
+    PipelineConfig, PipelineDrift, PipelineFailed, PipelineReopened, PipelineStarted, ProjectConfig,
+    StageConfig, StepBegan, StepCounts, StepCut, StepFinished, StepIntended, StepInterrupted, TaskConfig,
+    UnknownKeys,
 };
 pub use raw::Raw;
 pub use restore::{SessionFilesRestored, SessionFilesRestoring};

@@ -35,6 +35,16 @@ impl Provider {
         self.agent.clone().or(program).unwrap_or_else(|| self.profile.clone())
     }
 
+    /// Tells whether it takes commands in JSON and answers with events.
+    pub fn speaks_ndjson(&self) -> bool {
+        self.profile == "ndjson"
+    }
+
+    /// Tells whether it has modes and models that can be asked for.
+    pub fn has_settings(&self) -> bool {
+        !self.is_command() && !self.speaks_ndjson()
+    }
+
     /// Tells whether it is a command that knows nothing of sessions: it can only be run again.
     pub fn is_command(&self) -> bool {
         self.profile == "exec"

@@ -85,7 +85,7 @@ pub(super) fn has_prompt(stage: &StageConfig, agents: &BTreeMap<String, AgentCon
 
 fn speaks_ndjson(stage: &StageConfig, agents: &BTreeMap<String, AgentConfig>) -> bool {
     let agent = stage.agent.as_ref().and_then(|name| agents.get(name));
-    agent.is_some_and(|agent| agent.profile.as_deref() == Some("ndjson"))
+    agent.is_some_and(AgentConfig::speaks_ndjson)
 }
 
 #[cfg(test)]

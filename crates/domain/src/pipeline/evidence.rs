@@ -17,6 +17,8 @@ pub struct Evidence {
     pub run: RunFound,
     /// The attempt has taken longer than it may. What it waited for people does not count.
     pub is_overdue: bool,
+    /// What is heard of whoever works at it.
+    pub signs: SignsOfLife,
     /// The directory.
     pub tree: TreeFound,
     /// A restore of the directory to this tree was begun, and has not come to its end.
@@ -88,6 +90,42 @@ pub enum RunFound {
     NotLaunched,
 }
 
+/// Whether anything is heard of whoever works at a step. Nobody is ended for silence (I9).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum SignsOfLife {
+    /// It was heard not long ago.
+    #[default]
+    Heard,
+    /// Its heartbeats are missing.
+    Missing,
+    /// Nothing was heard for so long that somebody should look.
+    Stalled,
+}
+
+/// Heartbeats in a row that must be missing: one that is late says nothing.
+pub const MISSED_HEARTBEATS: u32 = 3;
+
+impl SignsOfLife {
+    /// Returns what an agent that was last heard so long ago gives of signs, and in how long that may be another thing.
+    pub fn of(
+        silent_for: Duration,
+        heartbeat: Option<Duration>,
+        stalled_after: Duration,
+    ) -> (SignsOfLife, Option<Duration>) {
+        let missing_after = heartbeat.map(|every| every.saturating_mul(MISSED_HEARTBEATS));
+        let is_missing = missing_after.is_some_and(|after| silent_for >= after);
+        if silent_for >= stalled_after {
+            return (SignsOfLife::Stalled, None);
+        }
+        let until_stalled = stalled_after - silent_for;
+        match missing_after.filter(|_| !is_missing) {
+            Some(after) => (SignsOfLife::Heard, Some(until_stalled.min(after - silent_for))),
+            None if is_missing => (SignsOfLife::Missing, Some(until_stalled)),
+            None => (SignsOfLife::Heard, Some(until_stalled)),
+        }
+    }
+}
+
 /// Whether an agent that ended its turn said what came of it, as it was asked to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verdict {
@@ -137,4 +175,32 @@ pub enum Continuation {
     Told,
     /// By itself: it brings its own session back, and says that it goes on.
     Native,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn three_heartbeats_must_be_missing_and_then_it_stalls() {
+        let seconds = Duration::from_secs;
+        let of = |silent, heartbeat: Option<u64>, stalled| {
+            let (signs, changes) = SignsOfLife::of(seconds(silent), heartbeat.map(seconds), seconds(stalled));
+            (signs, changes.map(|in_time| in_time.as_secs()))
+        };
+        for (silent, heartbeat, stalled, expected) in [
+            (0, None, 1800, (SignsOfLife::Heard, Some(1800))),
+            (1799, None, 1800, (SignsOfLife::Heard, Some(1))),
+            (1800, None, 1800, (SignsOfLife::Stalled, None)),
+            (0, Some(30), 1800, (SignsOfLife::Heard, Some(90))),
+            (89, Some(30), 1800, (SignsOfLife::Heard, Some(1))),
+            (90, Some(30), 1800, (SignsOfLife::Missing, Some(1710))),
+            (1800, Some(30), 1800, (SignsOfLife::Stalled, None)),
+            // Whoever is content with less hears of it first.
+            (50, Some(30), 60, (SignsOfLife::Heard, Some(10))),
+            (60, Some(30), 60, (SignsOfLife::Stalled, None)),
+        ] {
+            assert_eq!(of(silent, heartbeat, stalled), expected, "{silent} {heartbeat:?} {stalled}");
+        }
+    }
 }

@@ -1,5 +1,6 @@
 //! Pipelines: tasks that go through stages, each step of which is recorded before it is done and never done again once it is finished.
 
+pub mod artifact;
 pub mod builtin;
 pub mod compose;
 pub mod config_change;

@@ -5,7 +5,9 @@
 
 use std::time::Duration;
 
-use super::evidence::{AgentFound, CacheFound, Continuation, Evidence, RunFound, TreeFound, Verdict};
+use super::evidence::{
+    AgentFound, CacheFound, Continuation, Evidence, RunFound, SignsOfLife, TreeFound, Verdict,
+};
 use super::following::{FailReason, Following};
 use super::state::{Cut, PipelineState, RunStatus, StepState};
 use crate::blob_id::BlobId;
@@ -83,6 +85,10 @@ pub enum Waits {
     Person,
     /// An agent of which nothing can be told.
     Silence,
+    /// Its agent, whose heartbeats are missing.
+    Heartbeat,
+    /// Its agent, of which nothing was heard for so long that somebody should look.
+    Stalled,
     /// Another run that works at the same.
     SameKey,
     /// The directory: somebody else works there.
@@ -159,7 +165,13 @@ fn with_attempt(step: &StepState, about: &Evidence) -> NextStep {
         }
         RunFound::WaitsForPerson => return NextStep::Await(Waits::Person),
         RunFound::Open if about.is_overdue => return NextStep::EndAgent,
-        RunFound::Open => return NextStep::Await(Waits::Agent),
+        RunFound::Open => {
+            return NextStep::Await(match about.signs {
+                SignsOfLife::Heard => Waits::Agent,
+                SignsOfLife::Missing => Waits::Heartbeat,
+                SignsOfLife::Stalled => Waits::Stalled,
+            });
+        }
         RunFound::Completed(Verdict::Unclear) if !is_reminded(step) => {
             return attempt(about, NextStep::Remind);
         }

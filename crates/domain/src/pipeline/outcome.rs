@@ -36,6 +36,9 @@ pub enum Unclear {
     /// The outcome is not one of those that were asked for.
     #[error("{0:?} is not one of the outcomes")]
     Unknown(String),
+    /// An event says that it is done, and not what came of it.
+    #[error("its event ends in .completed, and payload.outcome is missing")]
+    NotNamed,
 }
 
 /// Tells whether a step of a stage may come to this outcome.
@@ -165,29 +168,19 @@ pub enum Terminal {
     Unclear(Unclear),
 }
 
-/// Reads an event of an `ndjson` agent: `builder.completed`, `builder.failed`, `reviewer.<outcome>`, in answer to a command.
-pub fn of_event(
-    stage: &StageConfig,
-    command_id: &str,
-    correlation_id: Option<&str>,
-    event_type: &str,
-    payload: &Value,
-) -> Terminal {
-    if correlation_id != Some(command_id) {
-        return Terminal::Not;
-    }
+/// Reads an event of an `ndjson` agent: `builder.completed`, `builder.failed`, `reviewer.<outcome>`, with the `outcome` of its payload.
+/// Whether it answers the command at all is told by its correlation id, and by nothing here.
+pub fn of_event(outcomes: &[impl AsRef<str>], event_type: &str, said: Option<&str>) -> Terminal {
+    let is_declared = |name: &str| outcomes.iter().any(|outcome| outcome.as_ref() == name);
     let Some((_, ending)) = event_type.rsplit_once('.') else { return Terminal::Not };
-    match ending {
-        FAILED => Terminal::Outcome(FAILED.into()),
-        ending if stage.outcomes.contains_key(ending) && ending != COMPLETED => {
-            Terminal::Outcome(ending.into())
-        }
-        COMPLETED if stage.outcomes.is_empty() => Terminal::Outcome(COMPLETED.into()),
-        COMPLETED => match payload.get("outcome").and_then(Value::as_str) {
-            Some(outcome) if is_outcome_of(stage, outcome) => Terminal::Outcome(outcome.into()),
-            Some(outcome) => Terminal::Unclear(Unclear::Unknown(outcome.chars().take(64).collect())),
-            None => Terminal::Unclear(Unclear::NoObject("payload.outcome is missing".into())),
-        },
+    match (ending, said) {
+        (FAILED, _) => Terminal::Outcome(FAILED.into()),
+        (COMPLETED, _) if outcomes.is_empty() => Terminal::Outcome(COMPLETED.into()),
+        // Where outcomes are declared, that it is done does not say what came of it.
+        (COMPLETED, Some(name)) if is_declared(name) || name == FAILED => Terminal::Outcome(name.into()),
+        (COMPLETED, Some(name)) => Terminal::Unclear(Unclear::Unknown(name.chars().take(64).collect())),
+        (COMPLETED, None) => Terminal::Unclear(Unclear::NotNamed),
+        (ending, _) if is_declared(ending) => Terminal::Outcome(ending.into()),
         _ => Terminal::Not,
     }
 }

@@ -16,6 +16,9 @@ pub const CONFIG_VERSION: u32 = 1;
 /// The profiles that an agent may have.
 const PROFILES: [&str; 3] = ["acp", "ndjson", "exec"];
 
+/// Inputs that an `ndjson` agent is told beside those of the task.
+const TOLD_ANYWAY: [&str; 2] = ["goal", "prompt"];
+
 /// What is wrong with a configuration.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Problem {
@@ -93,7 +96,11 @@ pub fn problems(config: &ProjectConfig, is_known_agent: impl Fn(&str) -> bool) -
     }
     let mut ids = BTreeSet::new();
     for (index, task) in config.tasks.iter().enumerate() {
-        found.task(&root.key("tasks").index(index), task, &mut ids);
+        let place = root.key("tasks").index(index);
+        found.task(&place, task, &mut ids);
+        if config.agents.values().any(AgentConfig::speaks_ndjson) {
+            found.told_anyway(&place, task);
+        }
     }
     let inputs: BTreeSet<&str> =
         config.tasks.iter().flat_map(|task| task.inputs.keys().map(String::as_str)).collect();
@@ -177,7 +184,19 @@ impl Found {
                 self.add(place.key("env").index(index), what);
             }
         }
-        self.unknown_keys(place, &agent.unknown, "agent, command, profile, model, env");
+        self.unknown_keys(place, &agent.unknown, "agent, command, profile, model, env, heartbeat_s");
+        if agent.heartbeat_s.is_some() && !agent.speaks_ndjson() {
+            self.add(place.key("heartbeat_s"), "only an ndjson agent says that it is alive; leave it out");
+        }
+    }
+
+    /// Says which inputs of a task have names under which an `ndjson` agent is told something else.
+    fn told_anyway(&mut self, place: &Place, task: &TaskConfig) {
+        for name in TOLD_ANYWAY.into_iter().filter(|name| task.inputs.contains_key(*name)) {
+            let what =
+                format!("an ndjson agent is told its {name} under this name; give the input another one");
+            self.add(place.key("inputs").key(name), what);
+        }
     }
 
     fn command(&mut self, place: &Place, command: &[String]) {

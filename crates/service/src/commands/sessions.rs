@@ -95,7 +95,7 @@ pub(crate) fn prepare(new: &NewSession, key: Option<&Key>) -> Result<Prepared> {
     environment::check(&new.env)?;
     let prompt = new.prompt.as_ref().map(content).transpose()?;
     let provider = provider(new.agent.clone(), new.model.clone())?;
-    if provider.is_command() && (new.model.is_some() || new.mode.is_some()) {
+    if !provider.has_settings() && (new.model.is_some() || new.mode.is_some()) {
         return Err(no_settings());
     }
     let title = new.title.clone().unwrap_or_else(|| prompt.as_ref().map_or_else(String::new, title));

@@ -77,7 +77,7 @@ fn begin(workers: &Arc<Workers>, state: &SessionState, change: Change) -> Result
 
 /// Refuses a mode or a model that the agent does not offer, as far as that is known: it is, while one is met.
 fn check_offered(workers: &Workers, state: &SessionState, change: &Change) -> Result<()> {
-    if state.provider.is_command() {
+    if !state.provider.has_settings() {
         return Err(no_settings());
     }
     let Some(seat) = workers.pool.get(state.id) else { return Ok(()) };

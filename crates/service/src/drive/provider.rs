@@ -5,6 +5,7 @@ use std::sync::Arc;
 use rekindle_agent::acp::Acp;
 use rekindle_agent::exec::Exec;
 use rekindle_agent::known::{KnownAgent, Quirks, by_command, by_id, by_name, by_program};
+use rekindle_agent::ndjson::Ndjson;
 use rekindle_agent::profile::Profile;
 use rekindle_domain::event::Provider;
 use rekindle_domain::session::SessionState;
@@ -41,6 +42,7 @@ fn named_profile(name: &str, command: &[String]) -> Result<Arc<dyn Profile>> {
     match name {
         "acp" => Ok(Arc::new(Acp::default())),
         "exec" => Ok(Arc::new(Exec::of(command))),
+        "ndjson" => Ok(Arc::new(Ndjson)),
         other => Err(ServiceError::new(Code::InvalidAgent, format!("there is no profile {other:?}"))
             .hint(Hint::ChooseProfile)),
     }

@@ -2,7 +2,7 @@
 
 use rekindle_agent::exec::PLACEHOLDER;
 use rekindle_agent::known::by_id;
-use rekindle_domain::event::{AgentConfig, PipelineConfig, ProjectConfig, StageConfig};
+use rekindle_domain::event::{PipelineConfig, ProjectConfig};
 use rekindle_domain::pipeline::{builtin, validate};
 use rekindle_wire::code::Code;
 use rekindle_wire::hint::Hint;
@@ -28,23 +28,16 @@ pub(super) fn checked(config: ProjectConfig, pipeline: &str) -> Result<ProjectCo
         let message = format!("there is no pipeline {pipeline:?}; there are {}", names.join(", "));
         return Err(ServiceError::new(Code::InvalidPipeline, message));
     };
-    match not_built(&config, stages) {
+    match not_built(stages) {
         Some(why) => Err(ServiceError::new(Code::InvalidPipeline, why)),
         None => Ok(config),
     }
 }
 
 /// Says what a pipeline asks for that this version cannot do.
-fn not_built(config: &ProjectConfig, pipeline: &PipelineConfig) -> Option<String> {
-    let agent =
-        |stage: &StageConfig| -> Option<AgentConfig> { config.agents.get(stage.agent.as_ref()?).cloned() };
+fn not_built(pipeline: &PipelineConfig) -> Option<String> {
     pipeline.stages.iter().find_map(|stage| {
         let name = &stage.name;
-        if agent(stage).is_some_and(|agent| agent.profile.as_deref() == Some("ndjson")) {
-            return Some(format!(
-                "stage {name} asks for an agent with the profile ndjson, which this version does not speak; use acp or exec"
-            ));
-        }
         if stage.cache {
             return Some(format!(
                 "stage {name} has cache = true, but results are not shared between runs in this version; leave it out"

@@ -1,6 +1,8 @@
 //! Pipeline runs of a home, carried out: a worker for each asks the domain what is next, does that, and asks again. What is true of a
 //! run is in its ledger and in the logs of the sessions of its steps; a run that was cut goes on from there, whoever died.
 
+mod agent_events;
+mod artifacts;
 mod claims;
 mod config_check;
 mod create;

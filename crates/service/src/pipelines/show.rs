@@ -142,7 +142,8 @@ fn waiting(waits: Waits) -> PendingWhy {
     match waits {
         Waits::Agent => PendingWhy::Working,
         Waits::Person => PendingWhy::Person,
-        Waits::Silence => PendingWhy::Silent,
+        Waits::Silence | Waits::Heartbeat => PendingWhy::Silent,
+        Waits::Stalled => PendingWhy::Stalled,
         Waits::SameKey => PendingWhy::SameKey,
         Waits::Directory => PendingWhy::Directory,
         Waits::Time(_) => PendingWhy::Time,

@@ -11,12 +11,14 @@ use std::time::{Duration, Instant};
 use rekindle_domain::blob_id::BlobId;
 use rekindle_domain::event::{ChangedFile, ChangedFiles, FileChange, FilesTouched, TouchedFile};
 use rekindle_domain::path_name::PathName;
+use rekindle_domain::pipeline::artifact::ArtifactError;
 use rekindle_domain::time::Timestamp;
 use rekindle_workspace::CaptureOptions;
 use rekindle_workspace::compare::{Changed, count_lines, write_unified};
 use rekindle_workspace::rules::Selection;
 use rekindle_workspace::tree::{Node, load};
 
+use super::artifacts;
 use crate::drive::workspace_files::FilesError;
 use crate::error::chain;
 use crate::workspaces::checkpoint_record::file_change;
@@ -59,6 +61,9 @@ pub(crate) trait Trees: Send + Sync {
 
     /// Returns the files that are not the same, with their lines counted.
     fn touched(&self, from: BlobId, to: BlobId) -> Option<FilesTouched>;
+
+    /// Returns the SHA-256 of a file of a directory, as hex digits, reached without following a link.
+    fn sha256(&self, root: &Path, path: &str) -> Result<String, ArtifactError>;
 
     /// Returns what is not the same, line by line.
     fn diff(&self, from: BlobId, to: BlobId) -> Option<String>;
@@ -167,6 +172,10 @@ impl Trees for WorkspaceTrees {
                 Err(_) => return None,
             }
         }
+    }
+
+    fn sha256(&self, root: &Path, path: &str) -> Result<String, ArtifactError> {
+        artifacts::sha256_of(root, path)
     }
 
     fn touched(&self, from: BlobId, to: BlobId) -> Option<FilesTouched> {

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex};
 
+use rekindle_domain::token::sha256_hex;
 use serde_json::{Value, json};
 
 use super::life::Life;
@@ -28,6 +29,11 @@ pub(super) type Memory = Vec<Value>;
 pub(super) struct Agent {
     life: Life,
     is_command: bool,
+    /// It takes commands in JSON; this is the newest.
+    command: Option<Value>,
+    speaks_ndjson: bool,
+    /// What it is to say came of that.
+    outcome: Option<&'static str>,
     /// The request for a turn that is not answered.
     prompt: Option<Value>,
     /// What is left of the turn.
@@ -43,8 +49,8 @@ pub(super) struct Agent {
 pub(super) type Files = Arc<Mutex<BTreeMap<String, String>>>;
 
 impl Agent {
-    pub(super) fn new(life: Life, is_command: bool) -> Agent {
-        Agent { life, is_command, ..Agent::default() }
+    pub(super) fn new(life: Life, profile: &str) -> Agent {
+        Agent { life, is_command: profile == "exec", speaks_ndjson: profile == "ndjson", ..Agent::default() }
     }
 
     /// Has it change these files.
@@ -60,6 +66,16 @@ impl Agent {
             return self.go_on(memory);
         }
         let told: Value = serde_json::from_str(line).expect("a line of JSON");
+        if self.speaks_ndjson {
+            assert_eq!(told["kind"], "command", "{told}");
+            memory.push(told.clone());
+            (self.prompt, self.command) = (Some(Value::Null), Some(told));
+            if self.life.setting("cache").is_some() && memory.iter().any(|kept| kept["kept"] == self.key()) {
+                return self.end("cached");
+            }
+            self.words = self.life.next_turn();
+            return self.go_on(memory);
+        }
         let id = told["id"].clone();
         match told["method"].as_str() {
             Some("initialize") => self.answer("greet", &id, &self.introduction()),
@@ -130,6 +146,26 @@ impl Agent {
         let mut deeds = Vec::new();
         while let Some(word) = self.words.pop_front() {
             match word {
+                "text" if self.speaks_ndjson => {
+                    deeds.push(line(&json!({"kind": "log", "level": "info", "message": "hello"})));
+                }
+                "beat" => deeds.push(line(&json!({"kind": "heartbeat", "status": "busy"}))),
+                "event" => deeds.push(self.event("moved", &Value::Null)),
+                "again" => deeds.push(self.event("failed", &Value::Null)),
+                "late" => deeds.push(self.event("completed", &Value::Null)),
+                "stray" => {
+                    let id = "cmd-implement-1-9";
+                    deeds.push(line(
+                        &json!({"kind": "event", "correlation_id": id, "event_type": "x.completed"}),
+                    ));
+                }
+                "keep" => memory.push(json!({"kept": self.key()})),
+                "no" if self.speaks_ndjson => {
+                    self.prompt = None;
+                    deeds.push(
+                        self.event("failed", &json!({"error": "rate limit exceeded, try again later"})),
+                    );
+                }
                 "text" if self.is_command => deeds.push(Deed::Line("hello".to_owned())),
                 "text" => deeds.push(tell(memory, said("hello"))),
                 "tool" => {
@@ -156,6 +192,11 @@ impl Agent {
                 "lost" => deeds.push(Deed::Lost),
                 "mute" => deeds.push(Deed::Mute),
                 other => match other.split(':').collect::<Vec<_>>()[..] {
+                    ["says", outcome] if self.speaks_ndjson => self.outcome = Some(outcome),
+                    ["tells", path, content] => {
+                        let sha256 = sha256_hex(content.as_bytes());
+                        deeds.push(line(&json!({"kind": "artifact", "path": path, "sha256": sha256})));
+                    }
                     ["says", outcome] => {
                         let words = format!(
                             "Done.\n```json\n{{\"outcome\":\"{outcome}\",\"findings\":\"it is {outcome}\"}}\n```"
@@ -173,8 +214,25 @@ impl Agent {
         deeds
     }
 
+    /// Returns the key of its command.
+    fn key(&self) -> Value {
+        self.command.as_ref().map(|command| command["idempotency_key"].clone()).unwrap_or_default()
+    }
+
+    fn event(&self, ending: &str, payload: &Value) -> Deed {
+        let command = self.command.as_ref().map(|command| command["message_id"].clone());
+        let event_type = format!("agent.{ending}");
+        line(
+            &json!({"kind": "event", "correlation_id": command, "event_type": event_type, "payload": payload}),
+        )
+    }
+
     fn end(&mut self, reason: &str) -> Vec<Deed> {
         match self.prompt.take() {
+            Some(_) if self.speaks_ndjson => {
+                let payload = json!({"outcome": self.outcome, "findings": "as found", "summary": reason});
+                vec![self.event("completed", &payload)]
+            }
             Some(_) if self.is_command => vec![Deed::Gone { code: Some(0), signal: None }],
             Some(id) => vec![line(&json!({"jsonrpc": "2.0", "id": id, "result": {"stopReason": reason}}))],
             None => Vec::new(),

@@ -4,7 +4,9 @@
 //! Words of a turn: `text`, `tool` (a call begins), `done` (it is finished), `ask` (for a permission; the rest follows the
 //! answer), `hang` (until told to go on), `end`, `no` (an error instead of an end), `die` (killed), `exit` (with code 1),
 //! `lost` (with its holder, which leaves no word of it), `mute` (its holder is there and says nothing), `says:OUTCOME` (as the last
-//! message of a step ends), `writes:PATH:CONTENT`.
+//! message of a step ends), `writes:PATH:CONTENT`. Of agents that take commands in JSON also `beat` (a heartbeat), `event` (on the way),
+//! `again` and `late` (an answer after the first one: that it failed, that it is done), `stray` (an answer to no command of ours), `keep`
+//! (the answer, which with `cache=yes` is given to the same key at once), `tells:PATH:CONTENT` (an artifact of this content).
 //!
 //! Settings: `prepare`, `spawn` and `begin` are how a launch fails, by the number of an error or a word (`spawn=died`,
 //! `begin=die`), `connect` who answers instead of the holder (`hang`: nobody yet, `old`, `stranger`); `greet`, `new` and `load`

@@ -20,7 +20,7 @@ mod launches;
 mod life;
 mod loads;
 mod outcomes;
-mod pipelines;
+pub(crate) mod pipelines;
 mod port;
 mod queue;
 mod record_summary;

@@ -88,7 +88,7 @@ impl Holders for Port {
         };
         let holder = Holder {
             launch: launch.clone(),
-            agent: Agent::new(life.clone(), spec.profile == "exec").in_directory(files),
+            agent: Agent::new(life.clone(), &spec.profile).in_directory(files),
             life,
             lives: false,
             phase: Phase::AwaitingStart,

@@ -27,8 +27,10 @@ string_enums! {
         Working = "working",
         /// Its agent has asked a person.
         Person = "person",
-        /// Its agent, of which nothing can be told.
+        /// Its agent, of which nothing can be told, or whose heartbeats are missing.
         Silent = "silent",
+        /// Its agent, of which nothing was heard for so long that somebody should look.
+        Stalled = "stalled",
         /// Another run that works at the same.
         SameKey = "same_key",
         /// The directory: somebody else works there.
@@ -72,6 +74,7 @@ impl PendingWhy {
             | PendingWhy::Working
             | PendingWhy::Person
             | PendingWhy::Silent
+            | PendingWhy::Stalled
             | PendingWhy::SameKey
             | PendingWhy::Directory
             | PendingWhy::Time

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::time::Duration;
 
 use serde::de::{Error, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -14,8 +15,11 @@ use crate::whole_number::positive;
 /// The name of the pipeline that a task goes through if nobody names another.
 pub const DEFAULT_PIPELINE: &str = "default";
 
-/// How long an attempt at a step may take if its stage does not say: half an hour.
-pub const DEFAULT_DEADLINE_S: u64 = 30 * 60;
+/// How long nothing may be heard of an attempt before it counts as stalled, if its stage does not say: half an hour.
+pub const DEFAULT_STALLED_AFTER_S: u64 = 30 * 60;
+
+/// How often an `ndjson` agent says that it is alive, if the configuration does not say.
+pub const DEFAULT_HEARTBEAT_S: u64 = 30;
 
 /// Rounds of a pipeline that does not say.
 pub const DEFAULT_ROUNDS: u32 = 3;
@@ -86,6 +90,9 @@ pub struct AgentConfig {
     /// Names of environment variables that it gets from the caller; never their values.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub env: Vec<String>,
+    /// How many seconds are between two heartbeats of an `ndjson` agent.
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "positive")]
+    pub heartbeat_s: Option<u64>,
     /// Anything else.
     #[serde(flatten)]
     pub unknown: UnknownKeys,
@@ -152,9 +159,12 @@ pub struct StageConfig {
     /// Other runs may use its results.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub cache: bool,
-    /// How many seconds an attempt may take.
+    /// How many seconds an attempt may take; it is ended then. Without it nobody ends it.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "positive")]
     pub deadline_s: Option<u64>,
+    /// After how many seconds without a sign of life an attempt is shown as stalled.
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "positive")]
+    pub stalled_after_s: Option<u64>,
     /// Anything else.
     #[serde(flatten)]
     pub unknown: UnknownKeys,
@@ -181,6 +191,7 @@ impl Default for StageConfig {
             on_fail: None,
             cache: false,
             deadline_s: None,
+            stalled_after_s: None,
             unknown: UnknownKeys::new(),
         }
     }
@@ -199,9 +210,27 @@ impl PipelineConfig {
 }
 
 impl StageConfig {
-    /// Returns how many milliseconds an attempt may take.
-    pub fn deadline_ms(&self) -> u64 {
-        self.deadline_s.unwrap_or(DEFAULT_DEADLINE_S).saturating_mul(1000)
+    /// Returns how many milliseconds an attempt may take; none if it may take as long as it likes.
+    pub fn deadline_ms(&self) -> Option<u64> {
+        self.deadline_s.map(|seconds| seconds.saturating_mul(1000))
+    }
+
+    /// Returns how long nothing may be heard of an attempt before it counts as stalled.
+    pub fn stalled_after(&self) -> Duration {
+        Duration::from_secs(self.stalled_after_s.unwrap_or(DEFAULT_STALLED_AFTER_S))
+    }
+}
+
+impl AgentConfig {
+    /// Tells whether it is spoken with in JSON objects, one a line.
+    pub fn speaks_ndjson(&self) -> bool {
+        self.profile.as_deref() == Some("ndjson")
+    }
+
+    /// Returns how long is between two heartbeats; none of an agent that has none.
+    pub fn heartbeat(&self) -> Option<Duration> {
+        let every = Duration::from_secs(self.heartbeat_s.unwrap_or(DEFAULT_HEARTBEAT_S));
+        self.speaks_ndjson().then_some(every)
     }
 }
 
@@ -316,12 +345,12 @@ mod tests {
         let config: ProjectConfig = serde_json::from_str(text).expect("a configuration");
         assert_eq!(serde_json::to_string(&config).expect("JSON"), text);
         let (_, stage) = config.pipelines["default"].stage("review").expect("a stage");
-        assert_eq!((stage.writes, stage.deadline_ms()), (false, 60_000));
+        assert_eq!((stage.writes, stage.deadline_ms()), (false, Some(60_000)));
         assert_eq!(stage.unknown["colour"], "red");
         let empty: ProjectConfig = serde_json::from_str("{}").expect("everything may be missing");
         assert_eq!(empty, ProjectConfig::default());
         let stage: StageConfig = serde_json::from_str("{}").expect("everything may be missing");
-        assert_eq!((stage.writes, stage.deadline_ms()), (true, 1_800_000));
+        assert_eq!((stage.writes, stage.deadline_ms(), stage.stalled_after().as_secs()), (true, None, 1800));
     }
 
     #[test]

@@ -5,8 +5,9 @@ mod config;
 mod step;
 
 pub use config::{
-    AgentConfig, AgentIdentity, DEFAULT_DEADLINE_S, DEFAULT_PIPELINE, DEFAULT_ROUNDS, InputValue, OnCut,
-    OnDrift, PipelineConfig, ProjectConfig, StageConfig, TaskConfig, UnknownKeys,
+    AgentConfig, AgentIdentity, DEFAULT_HEARTBEAT_S, DEFAULT_PIPELINE, DEFAULT_ROUNDS,
+    DEFAULT_STALLED_AFTER_S, InputValue, OnCut, OnDrift, PipelineConfig, ProjectConfig, StageConfig,
+    TaskConfig, UnknownKeys,
 };
 pub use step::{BlobRef, StepBegan, StepCounts, StepCut, StepFinished, StepIntended, StepInterrupted};
 

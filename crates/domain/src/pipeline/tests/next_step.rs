@@ -6,7 +6,7 @@ use super::script::{Ledger, id, tree};
 use crate::event::{OnDrift, StepCut};
 use crate::pipeline::FailReason;
 use crate::pipeline::evidence::{
-    AgentFound, CacheFound, Continuation, Evidence, RunFound, TreeFound, Verdict,
+    AgentFound, CacheFound, Continuation, Evidence, RunFound, SignsOfLife, TreeFound, Verdict,
 };
 use crate::pipeline::next_step::{Decision, Finish, NextStep, Rest, Waits, next_step};
 use crate::recovery::AgentPresence;
@@ -24,6 +24,7 @@ pub(super) fn calm() -> Evidence {
         agent: AgentFound::Gone,
         run: RunFound::Open,
         is_overdue: false,
+        signs: SignsOfLife::Heard,
         tree: captured(1, 0, 0),
         restoring: None,
         has_manifest: true,
@@ -104,6 +105,12 @@ fn an_agent_is_taken_over_or_read_before_anything_else() {
     let followed = Evidence { agent: AgentFound::Followed, ..calm() };
     check(BEGAN, &followed, NextStep::Await(Waits::Agent));
     check(BEGAN, &Evidence { is_overdue: true, ..followed }, NextStep::EndAgent);
+    // I9: silence is shown, and ends nobody.
+    let missing = Evidence { signs: SignsOfLife::Missing, ..followed };
+    check(BEGAN, &missing, NextStep::Await(Waits::Heartbeat));
+    let stalled = Evidence { signs: SignsOfLife::Stalled, ..followed };
+    check(BEGAN, &stalled, NextStep::Await(Waits::Stalled));
+    check(BEGAN, &Evidence { is_overdue: true, ..stalled }, NextStep::EndAgent);
     let asks = Evidence { run: RunFound::WaitsForPerson, is_overdue: true, ..followed };
     check(BEGAN, &asks, NextStep::Await(Waits::Person));
     // It is gone, and its session has not recorded that.

@@ -11,7 +11,7 @@ use crate::blob_id::BlobId;
 use crate::event::{OnDrift, StepCut, StepFinished, StepInterrupted};
 use crate::id::{RunId, SessionId, StepId};
 use crate::pipeline::evidence::{
-    AgentFound, CacheFound, Continuation, Evidence, RunFound, TreeFound, Verdict,
+    AgentFound, CacheFound, Continuation, Evidence, RunFound, SignsOfLife, TreeFound, Verdict,
 };
 use crate::pipeline::next_step::{NextStep, Rest, Waits, next_step};
 use crate::pipeline::{Following, RunStatus, compose, outcome};
@@ -87,10 +87,11 @@ prop_compose! {
         continuation in prop::sample::select(vec![Continuation::None, Continuation::Told, Continuation::Native]),
         word in prop::option::of(prop::sample::select(OnDrift::ALL.to_vec())),
         (is_held_elsewhere, is_overdue, has_manifest, is_directory_free, has_environment) in any::<(bool, bool, bool, bool, bool)>(),
+        signs in prop::sample::select(vec![SignsOfLife::Heard, SignsOfLife::Missing, SignsOfLife::Stalled]),
         retry in 0..3u64,
     ) -> Evidence {
         Evidence {
-            is_held_elsewhere: is_held_elsewhere && is_overdue, agent, run, is_overdue, tree: found, restoring, has_manifest, cache,
+            is_held_elsewhere: is_held_elsewhere && is_overdue, agent, run, is_overdue, signs, tree: found, restoring, has_manifest, cache,
             continuation, is_directory_free, has_environment, retry_in: Duration::from_secs(retry / 2), word,
         }
     }
@@ -265,7 +266,7 @@ impl World {
                     self.finish(true);
                 }
             }
-            NextStep::Await(Waits::Agent) => self.work(),
+            NextStep::Await(Waits::Agent | Waits::Heartbeat | Waits::Stalled) => self.work(),
             NextStep::Await(Waits::Person) => self.run = RunFound::Open,
             NextStep::Await(Waits::Silence) => self.agent = AgentFound::Unread,
             NextStep::Await(Waits::SameKey) => self.cache = CacheFound::Miss,

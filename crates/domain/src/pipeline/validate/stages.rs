@@ -48,7 +48,7 @@ impl Found {
             self.unknown_keys(
                 &at,
                 &stage.unknown,
-                "name, agent, prompt, check, writes, outcomes, on_fail, cache, deadline_s",
+                "name, agent, prompt, check, writes, outcomes, on_fail, cache, deadline_s, stalled_after_s",
             );
         }
         self.unknown_keys(place, &pipeline.unknown, "max_rounds, on_cut, stages");

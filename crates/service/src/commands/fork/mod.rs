@@ -209,7 +209,8 @@ fn wishes(parent: &SessionState, new: &NewFork, key: Option<&Key>) -> Result<Wis
         Some(agent) => Some(provider(agent.clone(), new.model.clone())?),
         None => new.model.clone().map(|model| Provider { model: Some(model), ..parent.provider.clone() }),
     };
-    if chosen.as_ref().unwrap_or(&parent.provider).is_command() && (new.model.is_some() || new.mode.is_some())
+    if !chosen.as_ref().unwrap_or(&parent.provider).has_settings()
+        && (new.model.is_some() || new.mode.is_some())
     {
         return Err(no_settings());
     }

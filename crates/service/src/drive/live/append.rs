@@ -39,6 +39,7 @@ impl LiveAgent {
     /// Appends everything that follows from an item, then does what the log now says.
     pub(super) fn carry_out(&mut self, mut taken: Taken, progress: &mut Progress) -> Result<()> {
         let words = std::mem::take(&mut taken.deltas);
+        progress.heartbeat = taken.heartbeat.take().or(progress.heartbeat.take());
         let exit = taken.exited.clone();
         for ask in std::mem::take(&mut taken.asks) {
             self.open_wait(&mut taken, &ask, progress)?;
@@ -250,10 +251,10 @@ impl LiveAgent {
                 _ => InterruptReason::HolderLost,
             };
             let uncertain = std::mem::take(&mut taken.uncertain);
-            // Of what a command has done nothing is known: it is not run again by itself.
+            // Of what one has done that tells of no tools nothing is known: it is not run again by itself.
             let uncertain_turn = reason == InterruptReason::MachineRestart
                 || self.damage.is_some()
-                || self.connection.profile().process_is_turn();
+                || !self.connection.capabilities().cursor;
             Ending::Interrupted { reason, uncertain, uncertain_turn, detail: self.damage.clone() }
         };
         let tokens = self.store.open_session(self.session)?.tokens;

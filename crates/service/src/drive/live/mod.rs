@@ -31,7 +31,7 @@ use rekindle_agent::connection::{Connection, Delta, Phase, Wanted};
 use rekindle_agent::profile::Profile;
 use rekindle_domain::compose::begin::Life;
 use rekindle_domain::compose::launch::adopt;
-use rekindle_domain::event::{Event, ResumeHow};
+use rekindle_domain::event::{Event, InputKind, InputQueued, ResumeHow};
 use rekindle_domain::id::{BootId, RunId, SessionId};
 use rekindle_domain::line::Draft;
 use rekindle_domain::session::{Run, SessionState};
@@ -226,8 +226,11 @@ impl LiveAgent {
                 let ask = connection.asks().find(|ask| ask.wait_id == Some(resumed.wait_id));
                 own.unanswered.extend(ask.filter(|_| resumed.how == ResumeHow::Cancelled).cloned());
             }
-            // A record that cannot be read is none of a connection's: the store refused to write such.
-            let _ = connection.note_line(line);
+            match whole_prompt(&*store, &event) {
+                Some(event) => connection.note(&event, line.source),
+                // A record that cannot be read is none of a connection's: the store refused to write such.
+                None => drop(connection.note_line(line)),
+            }
             if let Ok(event) = event {
                 own.note(&event, agent.holder_id);
             }
@@ -393,6 +396,21 @@ impl LiveAgent {
         progress.exited = true;
         Ok(progress)
     }
+}
+
+/// Returns the record of a prompt that is kept apart from the log, with all of it: what an agent answers may name what stands there.
+fn whole_prompt(
+    store: &dyn Sessions,
+    event: &std::result::Result<Event<'_>, serde_json::Error>,
+) -> Option<Event<'static>> {
+    let Ok(Event::InputQueued(queued)) = event else { return None };
+    if queued.what != InputKind::Prompt || queued.line.as_json().starts_with('"') {
+        return None;
+    }
+    let line = fetch_payload(store, &queued.line).ok()?;
+    let InputQueued { run_id, holder_id, input_seq, what, wait_id, .. } = *queued;
+    let sha256 = queued.sha256.as_ref().to_owned().into();
+    Some(InputQueued { run_id, holder_id, input_seq, what, wait_id, line, sha256 }.into())
 }
 
 /// Returns what a session wants of its agent.

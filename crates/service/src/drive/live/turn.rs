@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use rekindle_agent::connection::{NextSetting, Phase};
+use rekindle_agent::connection::{Heartbeat, NextSetting, Phase};
 use rekindle_agent::said::Failure;
 use rekindle_domain::id::{RunId, WaitId};
 use rekindle_holder::client::RequestError;
@@ -33,6 +33,8 @@ pub struct Progress {
     pub lost: bool,
     /// The holder has told something, or written to its journal: it is at work.
     pub heard: bool,
+    /// The newest sign of life that the agent gave beside what it said.
+    pub heartbeat: Option<Heartbeat>,
     /// There is more to read than one turn takes.
     pub more: bool,
     /// The agent does not want to be greeted, or makes no session: why.

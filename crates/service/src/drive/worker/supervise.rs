@@ -75,6 +75,9 @@ impl Worker {
         self.seat.unread.set(if behind { live.unread() } else { 0 });
         match stepped {
             Ok(progress) => {
+                if let Some(heartbeat) = &progress.heartbeat {
+                    self.seat.note_heartbeat(workers.records.now(), heartbeat);
+                }
                 let heard = ConnectionEvent::Heard(live.connection().phase());
                 let turn = if live.is_loading() { ConnectionEvent::Loads } else { heard };
                 self.update_connection(turn);
@@ -213,8 +216,8 @@ impl Worker {
                 };
                 self.cancelled = Some((run.run_id, since));
                 let Some(live) = &mut self.live else { return Ok(()) };
-                // A command can be told nothing but to end.
-                if live.connection().profile().process_is_turn() && self.told_to_end != Some(run.run_id) {
+                // Some can be told nothing but to end.
+                if !live.connection().capabilities().cancel && self.told_to_end != Some(run.run_id) {
                     live.stop("the run was cancelled", "daemon", *STOP_GRACE)?;
                     self.told_to_end = Some(run.run_id);
                     self.poll_again();

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{SyncSender, sync_channel};
 use std::sync::{Arc, Mutex};
 
-use rekindle_agent::connection::Delta;
+use rekindle_agent::connection::{Delta, Heartbeat};
 use rekindle_agent::profile::Profile;
 use rekindle_domain::id::SessionId;
 use rekindle_domain::projector::HolderProof;
@@ -86,6 +86,8 @@ pub(crate) struct AgentSighting {
     pub(crate) checkpointing: bool,
     /// When the agent last said anything, in a record or not, and what.
     pub(crate) heard_at: Option<Timestamp>,
+    /// Its last word for how it is, from agents that say that they are alive.
+    pub(crate) health: Option<String>,
     pub(crate) spoken: Spoken,
 }
 
@@ -109,6 +111,13 @@ impl Seat {
         // What was said while nobody was there was not said just now. A time to come is none.
         seen.heard_at = Some(delta.said_at.map_or(now, |said_at| said_at.min(now)));
         seen.spoken.note(delta);
+    }
+
+    /// The agent has said that it is alive.
+    pub(crate) fn note_heartbeat(&self, now: Timestamp, heartbeat: &Heartbeat) {
+        let mut seen = locked(&self.seen);
+        seen.heard_at = Some(heartbeat.at.map_or(now, |at| at.min(now))).max(seen.heard_at);
+        seen.health = Some(heartbeat.status.clone()).filter(|status| !status.is_empty());
     }
 
     pub(crate) fn sighting(&self) -> AgentSighting {

@@ -16,8 +16,9 @@ use rekindle_wire::code::Code;
 use super::super::{Pipelines, said};
 use super::Worker;
 use super::carry_out::Outcome;
+use super::ndjson;
 use super::observe::Seen;
-use super::stage::{current, provider_of};
+use super::stage::{current, provider_of, speaks_ndjson};
 use crate::commands::messages::new_message;
 use crate::drive::live::{UnsentPrompt, keep_large};
 use crate::drive::worker::Command as SessionCommand;
@@ -109,6 +110,8 @@ impl Worker {
         let life = workers.agents.supervisor.life();
         workers.agents.environment.keep(session.id, at.brought(self.id));
         let cut = session.run.as_ref().filter(|run| run.prompted && session.recovery.interruption.is_some());
+        // A command is sent again as it is, with the same key: whoever did the work knows it by that.
+        let cut = cut.filter(|_| !session.provider.speaks_ndjson());
         let (run_id, records, unsent) = match cut {
             // It goes on where it was, and is told what was done.
             Some(cut) => {
@@ -171,6 +174,9 @@ impl Worker {
     fn words(&self, at: &Pipelines, state: &PipelineState, step: &StepState, stage: &StageConfig) -> String {
         let blobs = at.store.blobs();
         let prompt = at.sources(&blobs).prompt(state, &step.id, stage, step.from).unwrap_or_default();
+        if let Some(started) = state.started.as_deref().filter(|started| speaks_ndjson(started, stage)) {
+            return ndjson::command(started, step, stage, prompt, at.views.workers.records.now());
+        }
         match outcome::request(stage).filter(|_| stage.agent.is_some()) {
             Some(request) => format!("{}\n\n{request}", prompt.trim_end()),
             None => prompt,

@@ -217,12 +217,14 @@ impl Worker {
                 let session = step.and_then(|step| step.attempt.as_ref()).map(|attempt| attempt.session_id);
                 let seat = session.and_then(|session| at.views.workers.pool.get(session));
                 let held = seat.and_then(|seat| seat.sighting().held);
-                (held, step.zip(stage).and_then(|(step, stage)| self.time_left(at, step, stage)))
+                let left = step.zip(stage).and_then(|(step, stage)| self.time_left(at, step, stage));
+                (held, [left, self.signs_change_in(at, state)].into_iter().flatten().min())
             }
             Waits::Person => (words("its agent asks something: answer that"), None),
             Waits::Silence => {
                 (words("nothing can be told of its agent: unknown is not dead"), Some(self.back_off.next()))
             }
+            Waits::Heartbeat | Waits::Stalled => (self.silence_text(at, state, what), Some(BUSY)),
             Waits::SameKey => (words("another run works at the same"), Some(BUSY)),
             Waits::Directory => (words("somebody else works in its directory"), Some(BUSY)),
             Waits::Time(left) => (words("its step was cut, and begins again in a moment"), Some(left)),

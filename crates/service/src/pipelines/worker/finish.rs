@@ -1,6 +1,7 @@
 //! Ends of attempts: a result and what follows it, or a cut. Recorded when the agent is proven gone and what it left is captured.
 
 use std::collections::BTreeSet;
+use std::path::Path;
 use std::sync::Arc;
 
 use rekindle_domain::event::{
@@ -14,12 +15,14 @@ use rekindle_domain::pipeline::outcome::{self, without_block};
 use rekindle_domain::session::{End, SessionState};
 use rekindle_domain::time::Timestamp;
 use rekindle_wire::code::Code;
-use serde::Serialize;
 
+use super::super::agent_events::count;
 use super::super::trees::shown;
 use super::super::{Pipelines, said};
 use super::Worker;
+use super::ndjson;
 use super::observe::{Looked, Seen};
+use super::payload::{Payload, failed};
 use super::stage::current;
 use crate::error::{Result, ServiceError};
 use crate::log_search::for_each_line;
@@ -27,18 +30,6 @@ use crate::show::run_end_reason;
 
 /// Files that an error names: the rest are counted.
 const NAMED: usize = 20;
-
-/// What an agent said with an outcome, as templates find it.
-#[derive(Debug, Default, Serialize)]
-struct Payload {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    findings: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    summary: Option<String>,
-    /// Why the step failed, where its agent did not say that itself.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    error: Option<String>,
-}
 
 impl Worker {
     /// Records what follows a result that is recorded alone.
@@ -59,11 +50,17 @@ impl Worker {
         found: &Looked,
         how: Finish,
     ) -> Result<()> {
-        let (_, step, stage) = current(state)?;
+        let (started, step, stage) = current(state)?;
         let (Some(session), Looked::Captured { tree, changed, .. }) = (seen.session.as_deref(), found) else {
             return Err(ServiceError::moved());
         };
-        let (mut outcome, mut payload) = result(at, stage, session, how);
+        let root = Path::new(&started.working_dir);
+        let store = &*at.views.workers.records.store;
+        let told = match how {
+            Finish::AsSaid => ndjson::result(store, &*at.trees, root, stage, session)?,
+            Finish::Unclear | Finish::EndedByRule => None,
+        };
+        let (mut outcome, mut payload) = told.unwrap_or_else(|| result(at, stage, session, how));
         if !stage.writes && *tree != step.from {
             outcome = outcome::FAILED.into();
             payload.error = Some(changed_anyway(changed));
@@ -72,6 +69,7 @@ impl Worker {
         let is_large = json.as_json().len() > MAX_INLINE_PAYLOAD;
         // On disk before the record that names it.
         let kept = if is_large { Some(self.keep(at, json.as_json().as_bytes())?) } else { None };
+        let (usage, counts) = self.used(at, &step.id);
         let finished = StepFinished {
             step_id: step.id.clone(),
             key: step.key,
@@ -80,9 +78,9 @@ impl Worker {
             payload_blob: kept,
             to: *tree,
             files_touched: at.trees.touched(step.from, *tree).map(Box::new),
-            usage: self.usage(at, &step.id),
+            usage,
             cached: false,
-            counts: StepCounts::default(),
+            counts,
         };
         // What follows is rendered with what is known now.
         let mut then = state.clone();
@@ -131,18 +129,21 @@ impl Worker {
         Ok(BlobRef { blob: kept.blob, size: bytes.len() as u64 })
     }
 
-    /// Returns what was used for a step, over all attempts.
-    fn usage(&self, at: &Pipelines, step: &StepId) -> Option<Usage> {
+    /// Returns what was used for a step and what was said in it, over all attempts.
+    fn used(&self, at: &Pipelines, step: &StepId) -> (Option<Usage>, StepCounts) {
         let mut sessions: BTreeSet<SessionId> = BTreeSet::new();
-        let reader = at.store.ledger_reader(self.id).ok()?;
-        for_each_line(&reader, |line| {
+        let mut counts = StepCounts::default();
+        let Ok(reader) = at.store.ledger_reader(self.id) else { return (None, counts) };
+        let read = for_each_line(&reader, |line| {
             if let Ok(Event::StepBegan(began)) = line.event()
                 && began.step_id == *step
             {
                 sessions.insert(began.session_id);
             }
-        })
-        .ok()?;
+        });
+        if read.is_err() {
+            return (None, counts);
+        }
         let mut usage = Usage { input_tokens: 0, output_tokens: 0, cost: None };
         for session in sessions {
             // One that was removed has taken with it what it used.
@@ -154,10 +155,22 @@ impl Worker {
                 (Some(one), Some(other)) => Some(one + other),
                 (one, other) => one.or(other),
             };
+            if !current.state.provider.speaks_ndjson() {
+                continue;
+            }
+            let said = at.views.workers.records.store.reader(session).and_then(|reader| count(&reader));
+            match said {
+                Ok(said) => {
+                    counts.events += said.events;
+                    counts.heartbeats += said.heartbeats;
+                    counts.logs += said.logs;
+                }
+                Err(error) => tracing::warn!(%session, "what its agent said cannot be counted: {error}"),
+            }
         }
         // What an agent does not report is unknown, and not nothing.
         let is_told = usage.input_tokens > 0 || usage.output_tokens > 0 || usage.cost.is_some();
-        is_told.then_some(usage)
+        (is_told.then_some(usage), counts)
     }
 }
 
@@ -174,13 +187,16 @@ fn result(at: &Pipelines, stage: &StageConfig, session: &SessionState, how: Fini
         let passed = completed && how == Finish::AsSaid;
         let error = if passed { None } else { why() };
         let outcome = if passed { outcome::COMPLETED } else { outcome::FAILED };
-        return (outcome.into(), Payload { findings: Some(printed), summary: last, error });
+        return (
+            outcome.into(),
+            Payload { findings: Some(printed), summary: last, error, ..Payload::default() },
+        );
     }
     let message = run_id.and_then(|run| said::last_message(store, session.id, run));
     let summary = message.as_deref().map(|message| without_block(message).to_owned());
     match (how, completed) {
         (Finish::AsSaid, true) => match said::verdict(stage, message.as_deref()) {
-            Ok(said) => (said.outcome, Payload { findings: said.findings, summary, error: None }),
+            Ok(said) => (said.outcome, Payload { findings: said.findings, summary, ..Payload::default() }),
             Err(why) => failed(summary, why.to_string()),
         },
         (Finish::AsSaid, false) => failed(summary, why().unwrap_or_else(|| "its agent failed".into())),
@@ -192,10 +208,6 @@ fn result(at: &Pipelines, stage: &StageConfig, session: &SessionState, how: Fini
             failed(summary, format!("it was ended {}", why().unwrap_or_else(|| "by a rule".into())))
         }
     }
-}
-
-fn failed(summary: Option<String>, error: String) -> (String, Payload) {
-    (outcome::FAILED.into(), Payload { findings: Some(error.clone()), summary, error: Some(error) })
 }
 
 /// Names the files that a stage changed which was to leave them alone.

@@ -5,7 +5,10 @@ mod attempt;
 mod carry_out;
 mod drift;
 mod finish;
+mod ndjson;
 mod observe;
+mod payload;
+mod signs;
 mod stage;
 mod wishes;
 

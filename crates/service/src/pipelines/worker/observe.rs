@@ -7,7 +7,7 @@ use std::time::Duration;
 use rekindle_domain::event::{ChangedFile, InterruptReason, OnDrift, StageConfig, StepCut};
 use rekindle_domain::pipeline::drift::{DriftedFile, ForeignChanges, foreign_changes};
 use rekindle_domain::pipeline::evidence::{
-    AgentFound, CacheFound, Continuation, Evidence, RunFound, TreeFound, Verdict,
+    AgentFound, CacheFound, Continuation, Evidence, RunFound, SignsOfLife, TreeFound, Verdict,
 };
 use rekindle_domain::pipeline::{Cut, PipelineState, RunStatus, StepState};
 use rekindle_domain::recovery::AgentPresence;
@@ -95,6 +95,10 @@ impl Worker {
             agent,
             run,
             is_overdue: step.zip(stage).is_some_and(|(step, stage)| self.is_overdue(at, step, stage)),
+            signs: match (step, stage, &known) {
+                (Some(step), Some(stage), Some(session)) => self.signs(at, state, step, stage, session).now,
+                _ => SignsOfLife::Heard,
+            },
             tree,
             restoring: at.trees.restoring(root),
             has_manifest: step.is_none_or(|step| at.trees.has(step.from)),
@@ -161,7 +165,7 @@ impl Worker {
         step.open_attempt().is_some() && self.time_left(at, step, stage).is_some_and(|left| left.is_zero())
     }
 
-    /// Returns how long an attempt may still take.
+    /// Returns how long an attempt may still take; none if it may take as long as it likes.
     pub(super) fn time_left(
         &self,
         at: &Pipelines,
@@ -171,7 +175,7 @@ impl Worker {
         let attempt = step.open_attempt()?;
         let now = at.views.workers.records.time();
         let took = now.millis_since(attempt.began_at);
-        let most = stage.deadline_ms();
+        let most = stage.deadline_ms()?;
         if took < most {
             return Some(Duration::from_millis(most - took));
         }
@@ -265,6 +269,8 @@ fn run_found(at: &Pipelines, stage: &StageConfig, session: &SessionState) -> Run
             let why = reader.and_then(|reader| run_end_reason(session, &reader)).unwrap_or_default();
             match has_begun {
                 false => RunFound::NotLaunched,
+                // An event ended it: that is its result, whatever it says of later.
+                true if session.provider.speaks_ndjson() => RunFound::Failed,
                 // What a command does nobody is told: it may have had effects.
                 true if run.tool_calls == 0 && !session.provider.is_command() && says_later(&why) => {
                     RunFound::TryLater
@@ -276,7 +282,8 @@ fn run_found(at: &Pipelines, stage: &StageConfig, session: &SessionState) -> Run
 }
 
 fn verdict(at: &Pipelines, stage: &StageConfig, session: &SessionState, run: &Run) -> Verdict {
-    if session.provider.is_command() || stage.outcomes.is_empty() {
+    let is_told = session.provider.is_command() || session.provider.speaks_ndjson();
+    if is_told || stage.outcomes.is_empty() {
         return Verdict::Clear;
     }
     let message = said::last_message(&*at.views.workers.records.store, session.id, run.run_id);

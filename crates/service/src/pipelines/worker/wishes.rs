@@ -55,7 +55,7 @@ impl Worker {
         let Some(started) = state.started.as_deref() else { return Err(refusal(&Refusal::LedgerMissing)) };
         let Standing { waits, rests, held, .. } = self.standing();
         let is_at_work = match waits {
-            Some(Waits::Agent | Waits::Person) => true,
+            Some(Waits::Agent | Waits::Heartbeat | Waits::Stalled | Waits::Person) => true,
             // What keeps it waiting may be what somebody has something to say about.
             Some(Waits::Silence | Waits::SameKey | Waits::Directory | Waits::Time(_)) => false,
             None => rests.is_none() && held.is_none(),

@@ -143,7 +143,9 @@ fn an_agent_that_asks_is_waited_for() {
 
 #[test]
 fn an_attempt_that_takes_too_long_is_ended_and_fails() {
-    let mut home = Home::with_run(&["writes:code:1 hang"]);
+    let mut home = Home::new(&["writes:code:1 hang"]);
+    let config = CONFIG.replacen(r#""agent":"builder","#, r#""agent":"builder","deadline_s":1800,"#, 1);
+    home.start(new_run(&config)).expect("started");
     home.pass(std::time::Duration::from_secs(1790));
     assert!(home.news().ends_with("begin implement-1"));
     home.pass(std::time::Duration::from_secs(60));

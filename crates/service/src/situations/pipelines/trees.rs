@@ -6,7 +6,9 @@ use std::sync::{Arc, Mutex};
 
 use rekindle_domain::blob_id::BlobId;
 use rekindle_domain::event::{ChangedFile, FileChange, FilesTouched};
+use rekindle_domain::pipeline::artifact::ArtifactError;
 use rekindle_domain::time::Timestamp;
+use rekindle_domain::token::sha256_hex;
 use rekindle_testkit::clock::SimClock;
 
 use super::super::agent::Files;
@@ -18,7 +20,7 @@ type Tree = BTreeMap<String, String>;
 
 /// A directory, and every tree that was captured of it.
 #[derive(Default)]
-pub(super) struct MemoryTrees {
+pub(crate) struct MemoryTrees {
     pub(super) files: Files,
     /// When people changed files; what agents change is older than any of their deaths.
     changed: Mutex<BTreeMap<String, Timestamp>>,
@@ -34,7 +36,7 @@ pub(super) struct MemoryTrees {
 }
 
 impl MemoryTrees {
-    pub(super) fn new(files: &[(&str, &str)]) -> Arc<MemoryTrees> {
+    pub(crate) fn new(files: &[(&str, &str)]) -> Arc<MemoryTrees> {
         let trees = MemoryTrees::default();
         let files = files.iter().map(|(path, text)| ((*path).to_owned(), (*text).to_owned()));
         locked(&trees.files).extend(files);
@@ -123,6 +125,11 @@ impl Trees for MemoryTrees {
         let path = String::from_utf8(file.path.bytes()?).ok()?;
         let by_agent = SimClock::default_start().plus_millis(-1);
         Some(locked(&self.changed).get(&path).copied().unwrap_or(by_agent))
+    }
+
+    fn sha256(&self, _: &Path, path: &str) -> Result<String, ArtifactError> {
+        let content = self.read(path).ok_or_else(|| ArtifactError::Missing(path.to_owned()))?;
+        Ok(sha256_hex(content.as_bytes()))
     }
 
     fn touched(&self, from: BlobId, to: BlobId) -> Option<FilesTouched> {
