@@ -142,6 +142,29 @@ fn whatever_dies_with_it_every_task_is_where_the_evidence_says() {
     }
 }
 
+// I11: a command that ended while no daemon was there to see it begin has begun: its exit code says so.
+#[test]
+fn a_command_that_ended_while_no_daemon_was_there_is_not_run_again() {
+    for place in ["adopt.after_start", "adopt.before_started"] {
+        let mut lab = Lab::without_daemon();
+        lab.start_to_die(place);
+        let mut body = lab.task_in("t0", "x");
+        // It waits for nothing: nobody is there to give it its prompt.
+        let command = "echo ran >> begun.txt; exit 1";
+        body["agent"] = json!({"profile": "exec", "command": ["sh", "-c", command]});
+        let _ = lab.try_ask("POST", "/api/tasks", "", &body);
+        lab.died();
+        wait_for("the end of the command", || (lines(&lab, 0, "begun.txt") == 1).then_some(()));
+        lab.start();
+        let id = audit(&lab).into_keys().next().expect("a task");
+        let ended = wait_for("the end", || {
+            Some(lab.task(&id)).filter(|task| task["status"] == "failed" || task["attempt"] != 1)
+        });
+        assert_eq!((&ended["status"], &ended["attempt"]), (&json!("failed"), &json!(1)), "{place}: {ended}");
+        assert_eq!(lines(&lab, 0, "begun.txt"), 1, "{place}");
+    }
+}
+
 // I13: whoever dies between two steps of a cancel, or of a claim, leaves it to the next.
 #[test]
 fn dying_in_the_middle_of_a_claim_or_a_cancel_leaves_all_or_nothing() {

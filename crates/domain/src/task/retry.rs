@@ -44,15 +44,20 @@ impl<'a> RunSoFar<'a> {
         Some(RunSoFar { run, has_begun: run.prompted || state.provider.is_command() && is_started })
     }
 
-    /// Returns it with what is about to be recorded: an exit code or a signal says that a command was started, also where a daemon
-    /// that died meanwhile has recorded nothing of that.
+    /// Returns it where it is known whether the process of its agent was seen to end: an exit code or a signal says that a command was
+    /// started, also where a daemon that died meanwhile has recorded nothing of that.
+    pub fn with_exit(state: &'a SessionState, is_seen: bool) -> Option<RunSoFar<'a>> {
+        let run = RunSoFar::of(state)?;
+        Some(RunSoFar { has_begun: run.has_begun || state.provider.is_command() && is_seen, ..run })
+    }
+
+    /// Returns it with what is about to be recorded.
     pub fn with_records(state: &'a SessionState, records: &[Draft]) -> Option<RunSoFar<'a>> {
-        let has_ended = records.iter().any(|draft| match &draft.event {
+        let is_seen = records.iter().any(|draft| match &draft.event {
             Event::AgentExited(exited) => exited.code.is_some() || exited.signal.is_some(),
             _ => false,
         });
-        let run = RunSoFar::of(state)?;
-        Some(RunSoFar { has_begun: run.has_begun || state.provider.is_command() && has_ended, ..run })
+        RunSoFar::with_exit(state, is_seen)
     }
 }
 
