@@ -8,7 +8,6 @@ use rekindle_holder::identity::Identity;
 use serde_json::{Value, json};
 
 use crate::lab::{Lab, PATIENCE, wait_for};
-use crate::pipelines::{ledger, show, start};
 use crate::ran::{Stdin, ran};
 
 /// The stages, and the agents of each.
@@ -43,13 +42,13 @@ fn config(lab: &Lab, before_answer: &str) -> String {
 /// Waits for the end, and judges it: everything is there once, whoever died.
 fn judge(lab: &Lab, run: &str, cut: usize) {
     let end = rekindle_lab::look_for(PATIENCE, Duration::from_millis(10), || {
-        show(lab, run).filter(|view| view["status"] != "running")
+        lab.try_show_run(run).filter(|view| view["status"] != "running")
     });
-    let end = end.unwrap_or_else(|| panic!("it does not end: {:#?}", show(lab, run)));
+    let end = end.unwrap_or_else(|| panic!("it does not end: {:#?}", lab.try_show_run(run)));
     assert_eq!(end["status"], "completed", "{end:#}");
     let work = fs::read_to_string(lab.path("work").join("work.txt")).expect("a file");
     assert_eq!(work, "forgets\nkeeps\nrepeats\n");
-    let records = ledger(lab, run);
+    let records = lab.ledger(run);
     let of = |kind: &str| records.iter().filter(|record| record["kind"] == kind).collect::<Vec<_>>();
     let finished = of("step.finished");
     let steps: Vec<&str> = finished.iter().filter_map(|record| record["step_id"].as_str()).collect();
@@ -78,7 +77,7 @@ fn commands(lab: &Lab) -> Vec<Value> {
 /// Has a run go through all stages, and something die in the middle of each.
 fn with_deaths(mut kill: impl FnMut(&mut Lab, &str)) -> (Lab, String) {
     let mut lab = Lab::new();
-    let run = start(&lab, &config(&lab, ""), &json!({}));
+    let run = lab.start_run(&config(&lab, ""), &json!({}));
     for stage in STAGES {
         lab.reach(stage);
         kill(&mut lab, &run);
@@ -92,7 +91,7 @@ fn a_daemon_that_is_killed_during_every_command_sends_none_again() {
     let (lab, run) = with_deaths(|lab, _| lab.restart());
     judge(&lab, &run, 0);
     assert_eq!((done(&lab), commands(&lab).len()), (vec![1; 3], 3));
-    let heartbeats = show(&lab, &run).expect("a view")["counts"]["heartbeats"].as_u64();
+    let heartbeats = lab.try_show_run(&run).expect("a view")["counts"]["heartbeats"].as_u64();
     assert!(heartbeats > Some(0), "{heartbeats:?}");
 }
 
@@ -120,7 +119,7 @@ fn everything_that_is_killed_during_every_command_goes_on_when_somebody_says_so(
         lab.kill_holders();
         lab.start();
         // Nobody knows who changed the files since.
-        wait_for("its rest", || show(lab, run).filter(|view| view["pending"]["why"] == "drift"));
+        wait_for("its rest", || lab.try_show_run(run).filter(|view| view["pending"]["why"] == "drift"));
         lab.post(&format!("/api/pipelines/{run}/resume"), &json!({"on_drift": "restore"}));
     });
     judge(&lab, &run, 3);
@@ -131,7 +130,7 @@ fn everything_that_is_killed_during_every_command_goes_on_when_somebody_says_so(
 #[test]
 fn an_agent_that_died_with_its_answer_kept_does_the_work_once() {
     let lab = Lab::new();
-    let run = start(&lab, &config(&lab, "crash-kept\n"), &json!({}));
+    let run = lab.start_run(&config(&lab, "crash-kept\n"), &json!({}));
     STAGES.iter().for_each(|stage| lab.pass(stage));
     judge(&lab, &run, 1);
     assert_eq!(done(&lab), [1; 3]);

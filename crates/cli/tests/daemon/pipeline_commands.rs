@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::lab::{Lab, wait_for};
 use crate::pty::Pty;
-use crate::ran::{Ran, Stdin, ran};
+use crate::ran::{Stdin, ran};
 use crate::session_worktrees::with_trees;
 use crate::worktrees::git;
 
@@ -31,46 +31,6 @@ name = "verify"
 check = ["sh", "-c", "test $(wc -l < work.txt) -ge 2"]
 on_fail = "implement"
 "#;
-
-impl Lab {
-    /// Writes the project's file.
-    fn project(&self, text: &str) -> String {
-        fs::write(self.path("work/rekindle.toml"), text).expect("written");
-        rekindle_domain::blob_id::BlobId::of(text.as_bytes()).to_string()
-    }
-
-    /// Runs `pipeline` with these arguments in the project.
-    #[track_caller]
-    fn pipeline(&self, arguments: &[&str]) -> Ran {
-        let mut command = self.rekindle(&[&["pipeline"], arguments].concat());
-        ran(command.current_dir(self.path("work")), Stdin::Nothing)
-    }
-
-    fn pipelines(&self) -> Vec<Value> {
-        self.get("/api/pipelines")["pipelines"].as_array().expect("a list").clone()
-    }
-
-    /// A project with one stage, in which the demo agent does what the goal says.
-    fn demo_project(&self, goal: &str) -> String {
-        let text = format!(
-            "version = 1\n[agents.demo]\ncommand = {:?}\nprofile = \"acp\"\n[[tasks]]\nid = \"T-1\"\ngoal = {goal:?}\n\
-             [pipelines.default]\n[[pipelines.default.stages]]\nname = \"implement\"\nagent = \"demo\"\nprompt = \"{{{{task.goal}}}}\"\n",
-            self.demo(&[])
-        );
-        self.project(&text)
-    }
-
-    fn only_run(&self) -> Value {
-        let runs = self.pipelines();
-        assert_eq!(runs.len(), 1, "{runs:#?}");
-        runs[0].clone()
-    }
-
-    /// Waits for what the only run is pending for.
-    fn wait_pending(&self, why: &str) -> Value {
-        wait_for(why, || Some(self.only_run()).filter(|run| run["pending"]["why"] == why))
-    }
-}
 
 #[test]
 fn a_run_needs_trust_goes_through_its_rounds_and_is_told_step_by_step() {

@@ -7,6 +7,8 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use crate::lab::{Lab, PATIENCE, wait_for};
+use crate::pipeline_lab::kinds;
+use crate::worktrees::git;
 
 /// Kinds of the records of two rounds of three stages, of which the check of the first fails.
 const COURSE: [&str; 14] = [
@@ -73,41 +75,14 @@ on_fail = "implement"
     )
 }
 
-/// Starts a run of the project's file, which is trusted with it, and returns its name.
-pub(crate) fn start(lab: &Lab, config: &str, more: &Value) -> String {
-    fs::write(lab.path("work").join("rekindle.toml"), config).expect("written");
-    let mut body = json!({"working_dir": lab.path("work"), "tasks": ["T-1"]});
-    let untrusted = lab.ask("POST", "/api/pipelines", &body);
-    assert_eq!(untrusted.body["error"]["code"], "config_untrusted", "{}", untrusted.body);
-    body["trust"] = untrusted.body["error"]["advice"]["hash"].clone();
-    for (name, value) in more.as_object().into_iter().flatten() {
-        body[name] = value.clone();
-    }
-    let made = lab.post("/api/pipelines", &body);
-    made["pipelines"][0]["run_id"].as_str().expect("a name").to_owned()
-}
-
-pub(crate) fn show(lab: &Lab, run: &str) -> Option<Value> {
-    lab.try_get(&format!("/api/pipelines/{run}")).filter(|view| view["run_id"] == run)
-}
-
-pub(crate) fn ledger(lab: &Lab, run: &str) -> Vec<Value> {
-    let page = lab.get(&format!("/api/pipelines/{run}/ledger?limit=1000"));
-    page["records"].as_array().expect("records").clone()
-}
-
-fn kinds(records: &[Value]) -> Vec<&str> {
-    records.iter().filter_map(|record| record["kind"].as_str()).collect()
-}
-
 /// Waits for the end of a run, and judges it: each step was finished once, whoever died; the work is there once, and nobody is left.
 fn judge(lab: &Lab, run: &str) -> Vec<Value> {
     let end = rekindle_lab::look_for(PATIENCE, Duration::from_millis(10), || {
-        show(lab, run).filter(|view| view["status"] != "running")
+        lab.try_show_run(run).filter(|view| view["status"] != "running")
     });
-    let end = end.unwrap_or_else(|| panic!("it does not end: {:#?}", show(lab, run)));
+    let end = end.unwrap_or_else(|| panic!("it does not end: {:#?}", lab.try_show_run(run)));
     assert_eq!(end["status"], "completed", "{end:#}");
-    let records = ledger(lab, run);
+    let records = lab.ledger(run);
     for (record, seq) in records.iter().zip(1..) {
         assert_eq!(record["seq"], seq, "without a gap");
     }
@@ -126,7 +101,7 @@ fn judge(lab: &Lab, run: &str) -> Vec<Value> {
 #[test]
 fn a_run_goes_through_two_rounds_and_is_told_as_it_goes() {
     let mut lab = Lab::new();
-    let run = start(&lab, &config(&lab), &json!({}));
+    let run = lab.start_run(&config(&lab), &json!({}));
     let path = format!("/api/pipelines/{run}");
     let mut events = lab.events(&format!("{path}/events"), None);
     let (mut told, mut last) = (Vec::new(), String::new());
@@ -162,25 +137,22 @@ fn a_run_goes_through_two_rounds_and_is_told_as_it_goes() {
     fs::remove_file(&file).expect("removed");
     lab.start();
     assert_eq!(wait_for("the summary", summary), before);
-    assert_eq!(kinds(&ledger(&lab, &run)), course(), "nothing was added");
+    assert_eq!(kinds(&lab.ledger(&run)), course(), "nothing was added");
 }
 
 /// Starts a run, and has daemons die at a place, one after the other, until it is complete; returns its name and how many died.
 fn through_deaths(lab: &mut Lab, place: &str) -> (String, usize) {
     lab.start_to_die(place);
     wait_for("a daemon", || lab.try_get("/readyz"));
-    let run = start(lab, &config(lab), &json!({}));
+    let run = lab.start_run(&config(lab), &json!({}));
     for deaths in 0..MOST_DEATHS {
-        wait_for("a death, or the end", || {
-            let is_over = show(lab, &run).is_some_and(|view| view["status"] != "running");
-            (is_over || lab.dead()).then_some(())
-        });
+        wait_for("a death, or the end", || (lab.is_run_over(&run) || lab.dead()).then_some(()));
         if !lab.dead() {
             return (run, deaths);
         }
         lab.start_to_die(place);
     }
-    panic!("it does not end: {:#?}", show(lab, &run));
+    panic!("it does not end: {:#?}", lab.try_show_run(&run));
 }
 
 /// I4, I11: the daemon dies behind every record, and before every record; agents work on, and the next one goes on.
@@ -205,18 +177,13 @@ fn a_daemon_that_dies_between_any_two_effects_repeats_nothing() {
         let mut lab = Lab::without_daemon();
         lab.start();
         // The request itself comes by some places before it is answered.
-        let config = config(&lab);
-        fs::write(lab.path("work").join("rekindle.toml"), &config).expect("written");
-        let run = start(&lab, &config, &json!({}));
+        let run = lab.start_run(&config(&lab), &json!({}));
         lab.kill();
         let place = format!("*#{n}");
         for death in 0.. {
             assert!(death < MOST_DEATHS, "{place}: it does not end");
             lab.start_to_die(&place);
-            wait_for("a death, or the end", || {
-                let is_over = show(&lab, &run).is_some_and(|view| view["status"] != "running");
-                (is_over || lab.dead()).then_some(())
-            });
+            wait_for("a death, or the end", || (lab.is_run_over(&run) || lab.dead()).then_some(()));
             if !lab.dead() {
                 break;
             }
@@ -235,7 +202,7 @@ fn everything_that_dies_at_every_record_of_a_ledger_begins_its_step_again() {
     let place = |deaths: usize| format!("pipeline.after_record#{}", 1 + deaths % 4);
     lab.start_to_die(&place(0));
     wait_for("a daemon", || lab.try_get("/readyz"));
-    let run = start(&lab, &config(&lab), &json!({"on_cut": "restore"}));
+    let run = lab.start_run(&config(&lab), &json!({"on_cut": "restore"}));
     let mut deaths = 0;
     while deaths < MOST_DEATHS {
         let rests = |view: &Value| {
@@ -243,14 +210,15 @@ fn everything_that_dies_at_every_record_of_a_ledger_begins_its_step_again() {
             ["drift", "too_many_attempts"].contains(&why)
         };
         wait_for("a death, a rest, or the end", || {
-            let is_over = show(&lab, &run).is_some_and(|view| view["status"] != "running" || rests(&view));
+            let is_over =
+                lab.try_show_run(&run).is_some_and(|view| view["status"] != "running" || rests(&view));
             (is_over || lab.dead()).then_some(())
         });
         if lab.dead() {
             lab.kill_holders();
             deaths += 1;
             lab.start_to_die(&place(deaths));
-        } else if show(&lab, &run).is_some_and(|view| view["status"] == "running") {
+        } else if lab.try_show_run(&run).is_some_and(|view| view["status"] == "running") {
             // It may die over it.
             let path = format!("/api/pipelines/{run}/resume");
             let _ = lab.try_ask("POST", &path, "", &json!({"on_drift": "restore"}));
@@ -267,7 +235,7 @@ fn everything_that_dies_at_every_record_of_a_ledger_begins_its_step_again() {
 fn an_abort_ends_the_agent_and_is_durable() {
     let mut lab = Lab::new();
     let config = config(&lab).replacen("say done", "barrier working\\nsay done", 1);
-    let run = start(&lab, &config, &json!({"on_cut": "restore"}));
+    let run = lab.start_run(&config, &json!({"on_cut": "restore"}));
     let path = format!("/api/pipelines/{run}");
     lab.reach("working");
     let resume = |lab: &Lab, body: Value| lab.ask("POST", &format!("{path}/resume"), &body);
@@ -283,14 +251,6 @@ fn an_abort_ends_the_agent_and_is_durable() {
     judge(&lab, &run);
 }
 
-/// Has git do something in a directory.
-fn git(directory: &std::path::Path, arguments: &[&str]) {
-    let mut git = std::process::Command::new("git");
-    git.args(["-c", "user.name=a", "-c", "user.email=a@localhost"]).args(arguments).current_dir(directory);
-    let done = git.env("GIT_CONFIG_GLOBAL", "/dev/null").output().expect("git runs");
-    assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
-}
-
 #[test]
 fn several_tasks_work_at_the_same_time_in_worktrees_of_their_own() {
     let lab = Lab::new();
@@ -298,9 +258,9 @@ fn several_tasks_work_at_the_same_time_in_worktrees_of_their_own() {
     let config = config(&lab).replacen("[pipelines.default]", task, 1);
     let work = lab.path("work");
     fs::write(work.join("rekindle.toml"), &config).expect("written");
-    git(&work, &["init", "-q"]);
-    git(&work, &["add", "."]);
-    git(&work, &["commit", "-q", "-m", "begin"]);
+    for arguments in [&["init", "-q"][..], &["add", "."], &["commit", "-q", "-m", "begin"]] {
+        git(&work, arguments).expect("done");
+    }
     let mut body = json!({"working_dir": work, "tasks": ["T-1", "T-2"]});
     assert_eq!(lab.ask("POST", "/api/pipelines", &body).body["error"]["code"], "invalid_pipeline");
     body["worktree"] = json!({});
@@ -316,7 +276,7 @@ fn several_tasks_work_at_the_same_time_in_worktrees_of_their_own() {
     assert_eq!(runs(&made.body), runs(&again.body));
     let mut places = Vec::new();
     for run in runs(&made.body) {
-        let end = wait_for("its end", || show(&lab, &run).filter(|view| view["status"] != "running"));
+        let end = wait_for("its end", || lab.try_show_run(&run).filter(|view| view["status"] != "running"));
         assert_eq!((&end["status"], &end["origin"]), (&json!("completed"), &json!(work)), "{end:#}");
         let place = std::path::PathBuf::from(end["working_dir"].as_str().expect("a directory"));
         assert_eq!(fs::read_to_string(place.join("code.txt")).expect("a file"), WORK);
