@@ -73,6 +73,11 @@ impl BootClock {
         self.at(uptime())
     }
 
+    /// Returns when the machine was started.
+    pub fn began(&self) -> Timestamp {
+        self.at(0)
+    }
+
     /// Returns the time when the machine has run, and slept, for so long.
     fn at(&self, uptime: i64) -> Timestamp {
         self.wall.plus_millis(uptime.saturating_sub(self.uptime))

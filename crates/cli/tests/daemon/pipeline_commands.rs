@@ -229,6 +229,25 @@ fn a_run_that_was_aborted_goes_on_only_by_force() {
     lab.pipeline(&["resume", "--force", "--trust", &hash]).exits(0).shows("reopened").shows("completed");
 }
 
+// What is in the way may be over by itself: that is waited for, and said.
+#[test]
+fn a_run_whose_directory_is_busy_waits_for_it_and_says_so() {
+    let lab = Lab::new();
+    let hash = lab.demo_project("barrier here\nappend work.txt line\nsay done");
+    let first = lab.pipeline(&["run", "--detach", "--trust", &hash]).exits(0).out.trim().to_owned();
+    lab.reach("here");
+    let mut command = lab.rekindle(&["pipeline", "run"]);
+    command.current_dir(lab.path("work"));
+    let mut terminal = Pty::start(&command, 160);
+    terminal.see(&format!("implement 1 waits for its directory: run {first} works in its directory"));
+    lab.pipeline(&["ls"]).exits(0).shows("implement 1 waits for its directory");
+    lab.pass("here");
+    // The first one changed files under it: it does not work on those unasked, and that needs a person.
+    assert_eq!(terminal.end(), Some(3));
+    lab.pipeline(&["resume", "--on-drift", "accept"]).exits(0).shows("completed");
+    assert_eq!(fs::read_to_string(lab.path("work/work.txt")).expect("text"), "line\nline\n");
+}
+
 #[test]
 fn ctrl_c_leaves_and_the_run_goes_on() {
     let lab = Lab::new();

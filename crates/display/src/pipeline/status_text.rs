@@ -24,8 +24,10 @@ pub fn sum_text(view: &PipelineView) -> String {
 pub fn rest_lines(view: &PipelineView) -> Vec<String> {
     let Some(pending) = &view.pending else { return Vec::new() };
     // Where the word says it all, more words would say it again.
-    let says_more =
-        !matches!(pending.why, PendingWhy::Asks | PendingWhy::Cancelled | PendingWhy::TooManyAttempts);
+    let says_more = !matches!(
+        pending.why,
+        PendingWhy::Asks | PendingWhy::Left | PendingWhy::Cancelled | PendingWhy::TooManyAttempts
+    );
     let detail = pending.detail.as_deref().filter(|_| says_more);
     let detail = detail.map(|detail| format!(": {}", sanitise::line(detail)));
     let what = pending_text(pending.why);

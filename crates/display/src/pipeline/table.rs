@@ -57,7 +57,7 @@ fn row(run: &PipelineView, now: Timestamp) -> Vec<(Style, String)> {
 /// Returns what somebody should know of a run: why it rests, or how it ended.
 fn why(run: &PipelineView) -> Option<String> {
     match (&run.pending, run.status) {
-        (Some(pending), _) if pending.why.rests() => {
+        (Some(pending), _) if pending.why.rests() || pending.why.passes() => {
             Some(format!("{} {} {}", pending.stage, pending.round, pending_text(pending.why)))
         }
         (_, RunStatus::Failed | RunStatus::Aborted) => run.reason.clone().filter(|reason| !reason.is_empty()),

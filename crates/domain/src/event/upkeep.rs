@@ -23,7 +23,11 @@ pub struct SessionRestored<'a> {
 
 impl SessionRestored<'_> {
     /// The verdicts there are.
-    pub const VERDICTS: [&'static str; 5] = ["continued", "shorter", "reprimed", "fresh", "unverified"];
+    pub const VERDICTS: [&'static str; 5] =
+        [SessionRestored::CONTINUED, "shorter", "reprimed", "fresh", "unverified"];
+
+    /// The verdict on an agent that has shown that everything is there.
+    pub const CONTINUED: &'static str = "continued";
 
     /// Returns what was compared; nothing where a record does not say or is of another version.
     pub fn counts(&self) -> RestoredCounts {

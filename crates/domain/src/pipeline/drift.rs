@@ -27,6 +27,26 @@ pub struct ForeignChanges {
     pub unknown_author: PathList,
 }
 
+/// A life of the machine: from one start of it to the next.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct MachineLife<'a> {
+    /// Its id.
+    pub boot: &'a str,
+    /// When it began.
+    pub began: Timestamp,
+}
+
+/// Returns a moment at which an agent was proven dead. Its holder saw that; or else the machine was started again since it was at work,
+/// and nothing of an earlier life of the machine has changed a file after that.
+pub fn proven_death(
+    seen: Option<Timestamp>,
+    worked_in: Option<&str>,
+    now: Option<MachineLife<'_>>,
+) -> Option<Timestamp> {
+    let rebooted = worked_in.zip(now).filter(|(worked_in, now)| *worked_in != now.boot);
+    seen.or(rebooted.map(|(_, now)| now.began))
+}
+
 /// Returns which files somebody else changed, or may have changed. The moment at which an agent was proven dead is later than its
 /// last write, so what it did itself is never taken for somebody else's.
 pub fn foreign_changes(files: &[DriftedFile], died_at: Option<Timestamp>) -> ForeignChanges {
@@ -75,6 +95,23 @@ mod tests {
         let changes = foreign_changes(&files, None);
         assert_eq!((changes.after_cut.total, changes.unknown_author.total), (0, 4));
         assert_eq!(foreign_changes(&[], None), ForeignChanges::default());
+    }
+
+    #[test]
+    fn an_agent_is_proven_dead_by_its_holder_or_by_another_start_of_the_machine() {
+        let at = Timestamp::from_millis;
+        let now = Some(MachineLife { boot: "this", began: at(500) });
+        for (seen, worked_in, now, expected) in [
+            (Some(at(7)), Some("this"), now, Some(at(7))),
+            (Some(at(7)), Some("before"), now, Some(at(7))),
+            (None, Some("before"), now, Some(at(500))),
+            // Anything may have ended it, at any time.
+            (None, Some("this"), now, None),
+            (None, None, now, None),
+            (None, Some("before"), None, None),
+        ] {
+            assert_eq!(proven_death(seen, worked_in, now), expected, "{seen:?} {worked_in:?}");
+        }
     }
 
     #[test]

@@ -15,6 +15,9 @@ pub struct Evidence {
     pub agent: AgentFound,
     /// The run of the current attempt, as its session has it.
     pub run: RunFound,
+    /// The attempt goes on in the session of the one before, and its agent has come back without that: it was told what happened, or
+    /// nobody can tell what it remembers.
+    pub has_forgotten: bool,
     /// The attempt has taken longer than it may. What it waited for people does not count.
     pub is_overdue: bool,
     /// What is heard of whoever works at it.
@@ -35,6 +38,8 @@ pub struct Evidence {
     pub has_environment: bool,
     /// How long the next attempt is still to wait.
     pub retry_in: Duration,
+    /// An earlier daemon left the run with nobody at work, and nobody has said since that it is to go on.
+    pub is_left: bool,
     /// What a person said when they resumed the run. It counts until an attempt begins.
     pub word: Option<OnDrift>,
 }

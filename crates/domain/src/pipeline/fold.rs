@@ -10,8 +10,8 @@ use super::state::{
     Attempt, Cut, DriftNote, Ended, Payload, PipelineState, RunStatus, Started, StepResult, StepState,
 };
 use crate::event::{
-    Event, IllegalTransition, OnDrift, PipelineDrift, PipelineStarted, StepBegan, StepFinished, StepIntended,
-    StepInterrupted,
+    Event, IllegalTransition, OnDrift, PipelineDrift, PipelineStarted, StepBegan, StepCut, StepFinished,
+    StepIntended, StepInterrupted,
 };
 use crate::id::StepId;
 use crate::time::Timestamp;
@@ -115,6 +115,7 @@ impl PipelineState {
             inputs_hash: intended.inputs_hash,
             intended_at: ts,
             attempts,
+            has_forgotten: again.is_some_and(|step| step.has_forgotten),
             attempt: None,
             drift: None,
             result: None,
@@ -151,11 +152,17 @@ impl PipelineState {
             }
             step.attempts = began.attempt;
             step.drift = None;
+            let before = step.attempt.as_ref().filter(|before| before.session_id == began.session_id);
+            let is_unseen = |before: &Attempt| {
+                before.after_unseen_end || before.cut.is_some_and(|cut| cut.died_at.is_none())
+            };
             step.attempt = Some(Attempt {
                 session_id: began.session_id,
                 run_id: began.run_id,
                 began_at: ts,
                 reminded: false,
+                continues: before.is_some(),
+                after_unseen_end: before.is_some_and(is_unseen),
                 cut: None,
             });
         }
@@ -218,6 +225,7 @@ impl PipelineState {
             died_at: interrupted.died_at,
             tree: interrupted.tree,
         });
+        step.has_forgotten |= interrupted.reason == StepCut::NotContinued;
         self.replace_last(step);
         Ok(())
     }

@@ -11,7 +11,7 @@ use super::evidence::{
 use super::following::{FailReason, Following};
 use super::state::{Cut, PipelineState, RunStatus, StepState};
 use crate::blob_id::BlobId;
-use crate::event::{OnCut, OnDrift, StepCut};
+use crate::event::{OnCut, OnDrift, ResumePolicy, StepCut};
 use crate::id::StepId;
 
 /// Attempts at one step that begin by themselves: what was cut three times is a person's to look at.
@@ -112,6 +112,8 @@ pub enum Rest {
     HeldElsewhere,
     /// It was told to ask when a step is cut.
     Asks,
+    /// Its daemon ended, and it was told to ask before it goes on under another.
+    Left,
     /// A person cancelled its step.
     Cancelled,
     /// Its step was cut too often.
@@ -144,14 +146,16 @@ pub fn next_step(state: &PipelineState, about: &Evidence) -> NextStep {
         // That nothing is pending does not make it so: the outcomes of all stages do.
         (Following::Complete, _) => NextStep::Complete,
         (Following::Fail(why), _) => NextStep::Fail(why),
-        (Following::Unfinished, Some(step)) if step.open_attempt().is_some() => with_attempt(step, about),
+        (Following::Unfinished, Some(step)) if step.open_attempt().is_some() => {
+            with_attempt(state, step, about)
+        }
         (Following::Unfinished, Some(step)) => without_attempt(state, step, about),
         (Following::Unfinished, None) => NextStep::Rest(Rest::NotStarted),
     }
 }
 
 /// An attempt has begun, and neither its result nor its end is recorded.
-fn with_attempt(step: &StepState, about: &Evidence) -> NextStep {
+fn with_attempt(state: &PipelineState, step: &StepState, about: &Evidence) -> NextStep {
     match about.agent {
         AgentFound::Unread => return NextStep::Harvest,
         AgentFound::Lives => return NextStep::Adopt,
@@ -163,6 +167,8 @@ fn with_attempt(step: &StepState, about: &Evidence) -> NextStep {
         RunFound::Open | RunFound::WaitsForPerson if about.agent == AgentFound::Gone => {
             return NextStep::Harvest;
         }
+        // Whatever it says: it is done again, with the files of before.
+        _ if is_done_again(state, about) => Err(StepCut::NotContinued),
         RunFound::WaitsForPerson => return NextStep::Await(Waits::Person),
         RunFound::Open if about.is_overdue => return NextStep::EndAgent,
         RunFound::Open => {
@@ -173,7 +179,10 @@ fn with_attempt(step: &StepState, about: &Evidence) -> NextStep {
             });
         }
         RunFound::Completed(Verdict::Unclear) if !is_reminded(step) => {
-            return attempt(about, NextStep::Remind);
+            return match held_after_start(state, about) {
+                Some(rest) => NextStep::Rest(rest),
+                None => attempt(about, NextStep::Remind),
+            };
         }
         RunFound::Completed(Verdict::Clear) | RunFound::Failed => Ok(Finish::AsSaid),
         RunFound::Completed(Verdict::Unclear | Verdict::Lost) => Ok(Finish::Unclear),
@@ -195,6 +204,13 @@ fn with_attempt(step: &StepState, about: &Evidence) -> NextStep {
     }
 }
 
+/// Tells whether an attempt is worth nothing because its agent came back without its session: it goes on all the same only where that
+/// was said at the start.
+pub fn is_done_again(state: &PipelineState, about: &Evidence) -> bool {
+    let wanted = state.started.as_ref().and_then(|started| started.on_cut);
+    about.has_forgotten && wanted != Some(OnCut::Continue)
+}
+
 fn is_reminded(step: &StepState) -> bool {
     step.attempt.as_ref().is_some_and(|attempt| attempt.reminded)
 }
@@ -209,6 +225,9 @@ fn without_attempt(state: &PipelineState, step: &StepState, about: &Evidence) ->
         AgentFound::Followed | AgentFound::Lives => return NextStep::EndAgent,
     }
     if let Some(rest) = step.cut().and_then(|cut| held_after_cut(state, step, cut, about)) {
+        return NextStep::Rest(rest);
+    }
+    if let Some(rest) = held_after_start(state, about) {
         return NextStep::Rest(rest);
     }
     if !about.is_directory_free {
@@ -232,7 +251,7 @@ fn without_attempt(state: &PipelineState, step: &StepState, about: &Evidence) ->
     {
         return NextStep::UseCached(to);
     }
-    let continues = step.cut().is_some() && on_cut(state, about) == OnCut::Continue;
+    let continues = step.cut().is_some() && on_cut(state, step, about) == OnCut::Continue;
     if continues && !is_restoring(step, about, files) {
         return match decided(step, about, files) {
             // Whatever else it finds, the agent is told.
@@ -271,6 +290,12 @@ fn is_restoring(step: &StepState, about: &Evidence, files: Files) -> bool {
         || step.drift.is_some_and(|drift| drift.decision == OnDrift::Restore && drift.found == files.tree)
 }
 
+/// Returns why a run does not go on by itself under another daemon than it was begun under.
+fn held_after_start(state: &PipelineState, about: &Evidence) -> Option<Rest> {
+    let policy = state.started.as_ref().map(|started| started.options.resume).unwrap_or_default();
+    (about.is_left && about.word.is_none() && policy != ResumePolicy::Auto).then_some(Rest::Left)
+}
+
 /// Returns why a step that was cut does not go on by itself.
 fn held_after_cut(state: &PipelineState, step: &StepState, cut: Cut, about: &Evidence) -> Option<Rest> {
     // Somebody said that it is to go on.
@@ -281,18 +306,20 @@ fn held_after_cut(state: &PipelineState, step: &StepState, cut: Cut, about: &Evi
     match cut.reason {
         // A cancel is never undone (I13).
         StepCut::Cancelled => Some(Rest::Cancelled),
-        _ if step.attempts >= MOST_ATTEMPTS => Some(Rest::TooManyAttempts),
+        _ if step.attempts_that_count() >= MOST_ATTEMPTS => Some(Rest::TooManyAttempts),
         _ if asks => Some(Rest::Asks),
         _ => None,
     }
 }
 
 /// Returns what becomes of a cut step: what was said at the start of the run, as far as its agent can do that.
-fn on_cut(state: &PipelineState, about: &Evidence) -> OnCut {
+fn on_cut(state: &PipelineState, step: &StepState, about: &Evidence) -> OnCut {
     let wanted = state.started.as_ref().and_then(|started| started.on_cut);
     let able = match wanted {
         Some(OnCut::Restore) => return OnCut::Restore,
         Some(OnCut::Continue) => Continuation::Told,
+        // It has been tried: this agent does not bring its session back.
+        Some(OnCut::Ask) | None if step.has_forgotten => return OnCut::Restore,
         // Whoever was asked said that it is to go on, and no more.
         Some(OnCut::Ask) | None => Continuation::Native,
     };

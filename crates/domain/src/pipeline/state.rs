@@ -131,6 +131,8 @@ pub struct StepState {
     pub intended_at: Timestamp,
     /// Attempts that have begun.
     pub attempts: u32,
+    /// One of them was to go on in the session of the one before, and its agent came back without that.
+    pub has_forgotten: bool,
     /// The latest of them, unless the step was meant anew since.
     pub attempt: Option<Attempt>,
     /// What was decided last about files that are not as expected.
@@ -150,6 +152,10 @@ pub struct Attempt {
     pub began_at: Timestamp,
     /// Its agent was asked for an outcome that it had not named.
     pub reminded: bool,
+    /// It goes on in the session of the one before.
+    pub continues: bool,
+    /// It goes on from one whose end nobody saw: what that left may be anybody's.
+    pub after_unseen_end: bool,
     /// It came to nothing.
     pub cut: Option<Cut>,
 }
@@ -215,6 +221,17 @@ impl StepState {
     /// Returns how the latest attempt was cut, if it was and nothing has happened since.
     pub fn cut(&self) -> Option<Cut> {
         self.attempt.as_ref().and_then(|attempt| attempt.cut).filter(|_| self.result.is_none())
+    }
+
+    /// Returns the moment after which nothing of its cut attempts has changed a file, if one is known.
+    pub fn proven_death(&self) -> Option<Timestamp> {
+        let attempt = self.attempt.as_ref().filter(|attempt| !attempt.after_unseen_end)?;
+        attempt.cut?.died_at
+    }
+
+    /// Returns how many attempts count: one whose agent only came back without its session was none.
+    pub fn attempts_that_count(&self) -> u32 {
+        self.attempts - u32::from(self.has_forgotten).min(self.attempts)
     }
 
     /// Tells whether it is finished and has failed.

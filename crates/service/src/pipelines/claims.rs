@@ -27,10 +27,14 @@ impl Claims {
         }
     }
 
-    /// Tells whether a run would get a directory.
-    pub(super) fn is_free(&self, run: PipelineId, directory: &Path) -> bool {
+    /// Returns the run that has a directory which another one would like to have.
+    pub(super) fn holder(&self, run: PipelineId, directory: &Path) -> Option<PipelineId> {
         let directory = canonical(directory);
-        !locked(&self.0).iter().any(|(other, held)| *other != run && conflict(held, &directory))
+        let taken = locked(&self.0);
+        taken
+            .iter()
+            .find(|(other, held)| **other != run && conflict(held, &directory))
+            .map(|(other, _)| *other)
     }
 
     /// Takes a directory back; tells whether the run had one.

@@ -25,6 +25,7 @@ use std::time::Duration;
 use rekindle_domain::id::{PipelineId, SessionId, StreamId};
 use rekindle_domain::pipeline::PipelineState;
 use rekindle_domain::pipeline::config_change::Refusal;
+use rekindle_domain::pipeline::evidence::AgentFound;
 use rekindle_store::Store;
 use rekindle_store::commit::Committed;
 use rekindle_store::disk::{SharedDisk, check_descriptors};
@@ -62,6 +63,8 @@ pub(crate) struct Pipelines {
     standings: Mutex<HashMap<PipelineId, Standing>>,
     /// Runs for which no worker could be had.
     missed: Mutex<BTreeSet<PipelineId>>,
+    /// Runs that an earlier daemon left with nobody at work, as long as nobody said that they are to go on.
+    left: Mutex<BTreeSet<PipelineId>>,
     /// What callers brought for the agents of runs: in memory only.
     brought: Mutex<HashMap<PipelineId, Env>>,
     claims: Claims,
@@ -93,6 +96,7 @@ impl Pipelines {
             sessions: Mutex::default(),
             standings: Mutex::default(),
             missed: Mutex::default(),
+            left: Mutex::default(),
             brought: Mutex::default(),
             claims: Claims::default(),
             keyed: NamedLocks::default(),
@@ -183,6 +187,15 @@ impl Pipelines {
         if self.claims.release(run) {
             self.pool.seats().iter().for_each(|seat| seat.tell(Command::Look));
         }
+    }
+
+    /// Tells whether an earlier daemon left a run with nobody at work: one whose agent is met alive goes on as if nothing had happened.
+    fn is_left(&self, run: PipelineId, agent: AgentFound) -> bool {
+        let mut left = locked(&self.left);
+        if matches!(agent, AgentFound::Lives | AgentFound::Followed) {
+            left.remove(&run);
+        }
+        left.contains(&run)
     }
 
     /// Returns what was brought for a run.

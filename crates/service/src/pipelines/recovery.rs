@@ -69,6 +69,7 @@ impl Pipelines {
         if let Err(error) = each {
             tracing::error!("pipeline runs cannot be listed: {}", error.text());
         }
+        locked(&self.left).extend(unfinished.iter().map(|run| run.id));
         unfinished.sort_by_key(|run| !run.is_at_work);
         for run in unfinished.iter().filter(|run| run.is_at_work) {
             let _ = self.claims.take(run.id, Path::new(&run.directory));

@@ -1,6 +1,6 @@
 //! What an agent said in a run, as the log of its session has it, and what that amounts to for its step.
 
-use rekindle_domain::event::{Event, StageConfig};
+use rekindle_domain::event::{Event, SessionRestored, StageConfig};
 use rekindle_domain::id::{HolderId, RunId, SessionId};
 use rekindle_domain::pipeline::outcome::{self, Said, Unclear};
 use rekindle_domain::time::Timestamp;
@@ -70,6 +70,22 @@ pub(super) fn proven_death(reader: &LogReader, holder: HolderId) -> Option<Times
         _ => None,
     });
     found.ok().flatten().flatten()
+}
+
+/// Tells whether the agent of a run came back with its session; nothing as long as that is not known. One that was asked without a
+/// word of that was there, or had nothing to come back to.
+pub(super) fn restored(reader: &LogReader, run: RunId) -> Option<bool> {
+    let mut is_asked = false;
+    let found = find_last_event(reader, |event| match event {
+        Event::SessionRestored(restored) => Some(Some(restored.verdict == SessionRestored::CONTINUED)),
+        Event::InputQueued(queued) if queued.run_id == Some(run) => {
+            is_asked = true;
+            None
+        }
+        Event::RunStarted(started) if started.run_id == run => Some(None),
+        _ => None,
+    });
+    found.ok().flatten().flatten().or(is_asked.then_some(true))
 }
 
 /// Returns how many milliseconds of a run its agent waited for people, as of now.

@@ -156,6 +156,7 @@ fn resting(rests: Rest) -> Option<PendingWhy> {
         Rest::NotStarted | Rest::Completed | Rest::Failed | Rest::Aborted => return None,
         Rest::HeldElsewhere => PendingWhy::HeldElsewhere,
         Rest::Asks => PendingWhy::Asks,
+        Rest::Left => PendingWhy::Left,
         Rest::Cancelled => PendingWhy::Cancelled,
         Rest::TooManyAttempts => PendingWhy::TooManyAttempts,
         Rest::Drift => PendingWhy::Drift,

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use rekindle_domain::blob_id::BlobId;
-use rekindle_domain::event::{Options, ProjectConfig};
+use rekindle_domain::event::{Options, Permissions, ProjectConfig, ResumePolicy};
 use rekindle_domain::id::PipelineId;
 use rekindle_domain::pipeline::RunStatus;
 use rekindle_domain::pipeline::config_change::ResumeWish;
@@ -76,7 +76,7 @@ impl Pipelines {
             origin: None,
             on_cut: new.on_cut,
             on_drift: new.on_drift,
-            options: options(new.permissions, new.umask),
+            options: options(new.permissions, new.resume.unwrap_or_default(), new.umask)?,
             env: new.env,
         })
     }
@@ -126,10 +126,14 @@ impl Pipelines {
     }
 }
 
-fn options(permissions: rekindle_domain::event::Permissions, umask: Option<Umask>) -> Options {
-    let mut options = Options { permissions, ..Options::default() };
+fn options(permissions: Permissions, resume: ResumePolicy, umask: Option<Umask>) -> Result<Options> {
+    if resume == ResumePolicy::Never {
+        let why = "a run is resumed by itself (auto) or when somebody says so (ask): whoever wants it to end aborts it";
+        return Err(ServiceError::new(Code::InvalidPipeline, why));
+    }
+    let mut options = Options { permissions, resume, ..Options::default() };
     if let Some(umask) = umask {
         options.set_umask(umask.0);
     }
-    options
+    Ok(options)
 }

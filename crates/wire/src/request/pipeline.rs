@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use rekindle_domain::blob_id::BlobId;
-use rekindle_domain::event::{OnCut, OnDrift, Permissions};
+use rekindle_domain::event::{OnCut, OnDrift, Permissions, ResumePolicy};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -60,6 +60,10 @@ pub struct NewPipelines {
     /// What becomes of files that are not as a step expects them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub on_drift: Option<OnDrift>,
+    /// Whether it goes on by itself under another daemon than it was started under: `auto`, which counts without it, or `ask`, which takes over a step that is
+    /// at work and begins nothing until somebody resumes the run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub resume: Option<ResumePolicy>,
     /// A worktree of git that it works in, made for the working directory. Its branch names that of a single task.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "object")]
     pub worktree: Option<NewWorktree>,
@@ -89,6 +93,7 @@ impl NewPipelines {
             trust: None,
             on_cut: None,
             on_drift: None,
+            resume: None,
             worktree: None,
             no_cache: false,
             permissions: Permissions::default(),

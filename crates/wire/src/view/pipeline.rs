@@ -41,6 +41,8 @@ string_enums! {
         Cut = "cut",
         /// A person: it was cut, and is to ask.
         Asks = "asks",
+        /// A person: its daemon ended, and its run goes on by itself only under the one that it was begun under.
+        Left = "left",
         /// A person: somebody cancelled it.
         Cancelled = "cancelled",
         /// A person: it was cut too often.
@@ -63,13 +65,12 @@ impl PendingWhy {
     pub fn rests(self) -> bool {
         match self {
             PendingWhy::Asks
+            | PendingWhy::Left
             | PendingWhy::Cancelled
             | PendingWhy::TooManyAttempts
             | PendingWhy::Drift
-            | PendingWhy::NoDirectory
             | PendingWhy::NoEnvironment
-            | PendingWhy::ManifestMissing
-            | PendingWhy::HeldElsewhere => true,
+            | PendingWhy::ManifestMissing => true,
             PendingWhy::Intended
             | PendingWhy::Working
             | PendingWhy::Person
@@ -79,6 +80,32 @@ impl PendingWhy {
             | PendingWhy::Directory
             | PendingWhy::Time
             | PendingWhy::Cut
+            | PendingWhy::NoDirectory
+            | PendingWhy::HeldElsewhere
+            | PendingWhy::Unknown => false,
+        }
+    }
+
+    /// Tells whether nothing goes on, and something will once what is in the way is over: nobody need say so.
+    pub fn passes(self) -> bool {
+        match self {
+            PendingWhy::Silent
+            | PendingWhy::SameKey
+            | PendingWhy::Directory
+            | PendingWhy::NoDirectory
+            | PendingWhy::HeldElsewhere => true,
+            PendingWhy::Intended
+            | PendingWhy::Working
+            | PendingWhy::Person
+            | PendingWhy::Time
+            | PendingWhy::Cut
+            | PendingWhy::Asks
+            | PendingWhy::Left
+            | PendingWhy::Cancelled
+            | PendingWhy::TooManyAttempts
+            | PendingWhy::Drift
+            | PendingWhy::NoEnvironment
+            | PendingWhy::ManifestMissing
             | PendingWhy::Unknown => false,
         }
     }

@@ -208,11 +208,12 @@ impl Watched {
             if !can_ask(context) {
                 self.exit = Some(Exit::Waiting);
             }
-        } else if pending.why.rests() {
+        } else if pending.why.rests() || pending.why.passes() {
             for line in rest_lines(view) {
                 screen.note(&line);
             }
-            self.exit = Some(Exit::Interrupted);
+            // What passes by itself is waited for.
+            self.exit = pending.why.rests().then_some(Exit::Interrupted);
         }
         Ok(())
     }

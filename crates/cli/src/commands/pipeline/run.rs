@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use rekindle_client::{Exit, Failure, read};
 use rekindle_display::hints::ours;
-use rekindle_domain::event::{DEFAULT_PIPELINE, DirtyPolicy, OnCut, Permissions};
+use rekindle_domain::event::{DEFAULT_PIPELINE, DirtyPolicy, OnCut, Permissions, ResumePolicy};
 use rekindle_terminal::output::{BOLD, styled};
 use rekindle_wire::request::{MAX_PIPELINE_TASKS, NewPipelines, NewWorktree};
 use rekindle_wire::view::{PipelineList, PipelineView};
@@ -53,6 +53,10 @@ pub(super) struct Args {
     #[arg(long, value_parser = one_of::<OnCut>(ON_CUT), value_name = "POLICY")]
     on_cut: Option<OnCut>,
 
+    /// Whether it goes on by itself when a daemon starts after the one that it was started under
+    #[arg(long, value_parser = one_of::<ResumePolicy>(RESUME), default_value = "auto", value_name = "POLICY")]
+    resume: ResumePolicy,
+
     /// What is answered when an agent asks for permission
     #[arg(long, value_parser = one_of::<Permissions>(PERMISSIONS), default_value = "ask", value_name = "POLICY")]
     permissions: Permissions,
@@ -78,6 +82,12 @@ pub(super) const ON_CUT: &[(&str, &str)] = &[
     ("ask", "It rests until somebody resumes the run"),
     ("restore", "Its files are made what they were, and it begins again"),
     ("continue", "Its agent goes on in its session, with the files as they are"),
+];
+
+/// Whether a run goes on by itself under another daemon.
+const RESUME: &[(&str, &str)] = &[
+    ("auto", "It does"),
+    ("ask", "A step that is at work is taken over; nothing else begins until somebody resumes the run"),
 ];
 
 pub(super) fn run(context: &Context, args: Args) -> Result<Exit, Failure> {
@@ -144,6 +154,7 @@ fn request(context: &Context, args: &Args, project: Option<&Project>) -> Result<
         config: project.map(|project| project.file.clone()),
         trust: args.execution.trust,
         on_cut: args.on_cut,
+        resume: Some(args.resume),
         worktree: args.worktree.as_ref().map(|_| NewWorktree {
             branch,
             base: args.base.clone(),

@@ -24,6 +24,8 @@ string_enums! {
         TryLater = "try_later",
         /// Its agent could not be launched.
         NotLaunched = "not_launched",
+        /// It was to go on with an agent that came back without its session.
+        NotContinued = "not_continued",
         /// A reason a newer version wrote.
         #[serde(other)]
         Unknown = "unknown",

@@ -23,6 +23,7 @@ pub(super) fn calm() -> Evidence {
         is_held_elsewhere: false,
         agent: AgentFound::Gone,
         run: RunFound::Open,
+        has_forgotten: false,
         is_overdue: false,
         signs: SignsOfLife::Heard,
         tree: captured(1, 0, 0),
@@ -33,6 +34,7 @@ pub(super) fn calm() -> Evidence {
         is_directory_free: true,
         has_environment: true,
         retry_in: Duration::ZERO,
+        is_left: false,
         word: None,
     }
 }
@@ -326,4 +328,72 @@ fn a_result_that_was_there_before_is_used_where_no_foreign_change_is_lost() {
     check(CUT, &Evidence { tree: captured(9, 0, 0), ..hit }, NextStep::UseCached(tree(5)));
     // Nobody works for it, so nothing that an agent needs is missed.
     check(INTENDED, &Evidence { has_environment: false, ..hit }, NextStep::UseCached(tree(5)));
+}
+
+/// Without another word an agent goes on only if it brings its session back: else its step is done again, with the files of before.
+#[test]
+fn an_agent_that_comes_back_without_its_session_is_ended_and_its_step_restored() {
+    let continued = format!("{CUT} began session=1;");
+    let forgot = Evidence { has_forgotten: true, tree: captured(9, 0, 0), ..calm() };
+    for run in [RunFound::Open, RunFound::WaitsForPerson, RunFound::Completed(Verdict::Clear)] {
+        let about = Evidence { run, ..forgot };
+        check(&continued, &Evidence { agent: AgentFound::Followed, ..about }, NextStep::EndAgent);
+        check(&continued, &Evidence { agent: AgentFound::Lives, ..about }, NextStep::Adopt);
+        let told = continued.replace("start;", "start-continue;");
+        let followed = Evidence { agent: AgentFound::Followed, ..about };
+        assert_ne!(next_step(&Ledger::of(&told).state, &about), NextStep::Interrupt(StepCut::NotContinued));
+        if run == RunFound::Open {
+            check(&told, &followed, NextStep::Await(Waits::Agent));
+            // Its session has not recorded its end.
+            check(&continued, &about, NextStep::Harvest);
+        } else if run != RunFound::WaitsForPerson {
+            check(&continued, &about, NextStep::Interrupt(StepCut::NotContinued));
+        }
+    }
+    let native = Evidence { continuation: Continuation::Native, tree: captured(9, 0, 0), ..calm() };
+    let cut = format!("{continued} interrupt not_continued;");
+    check(&cut, &native, NextStep::RestoreAndRetry(tree(1)));
+    // It was no attempt, and is not made again, whatever cuts the next one.
+    let again = format!("{cut} began; interrupt agent_gone;");
+    check(&again, &native, NextStep::RestoreAndRetry(tree(1)));
+    rests(&format!("{again} began; interrupt agent_gone"), &native, Rest::TooManyAttempts);
+}
+
+/// What an attempt left whose end nobody saw may be anybody's, also when the one that went on from there was seen to end.
+#[test]
+fn the_end_of_a_continuation_proves_nothing_of_what_was_there_before() {
+    let unseen = |script: &str| Ledger::of(script).step().proven_death().is_none();
+    assert!(!unseen(CUT));
+    let lost = CUT.replace("agent_gone", "agent_gone unseen=1");
+    assert!(unseen(&lost));
+    assert!(unseen(&format!("{lost} began session=1; interrupt not_continued")));
+    assert!(unseen(&format!(
+        "{lost} began session=1; interrupt agent_gone; began session=1; interrupt agent_gone"
+    )));
+    // It began with files that were restored.
+    assert!(!unseen(&format!("{lost} began session=2; interrupt agent_gone")));
+    assert!(!unseen(&format!("{CUT} began session=1; interrupt agent_gone")));
+}
+
+/// A run that is to ask is taken over where its agent lives, and read where it has ended; nothing is begun without a word.
+#[test]
+fn a_run_that_was_left_goes_on_by_itself_only_if_it_may() {
+    let left = Evidence { is_left: true, ..calm() };
+    let ask = |script: &str| script.replace("start;", "start-resume-ask;");
+    for script in [INTENDED, CUT] {
+        assert_ne!(next_step(&Ledger::of(script).state, &left), NextStep::Rest(Rest::Left));
+        rests(&ask(script), &left, Rest::Left);
+        let said = Evidence { word: Some(OnDrift::Stop), ..left };
+        assert_ne!(next_step(&Ledger::of(&ask(script)).state, &said), NextStep::Rest(Rest::Left));
+        assert_ne!(next_step(&Ledger::of(&ask(script)).state, &calm()), NextStep::Rest(Rest::Left));
+    }
+    check(&ask(BEGAN), &Evidence { agent: AgentFound::Lives, ..left }, NextStep::Adopt);
+    let ended = Evidence { run: RunFound::Completed(Verdict::Clear), ..left };
+    check(&ask(BEGAN), &ended, NextStep::Finish(Finish::AsSaid));
+    rests(&ask(BEGAN), &Evidence { run: RunFound::Completed(Verdict::Unclear), ..left }, Rest::Left);
+    check(
+        &ask("start; intend implement-1; began; finish completed"),
+        &left,
+        NextStep::Intend(id("review-1")),
+    );
 }

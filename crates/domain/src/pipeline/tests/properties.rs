@@ -87,12 +87,13 @@ prop_compose! {
         continuation in prop::sample::select(vec![Continuation::None, Continuation::Told, Continuation::Native]),
         word in prop::option::of(prop::sample::select(OnDrift::ALL.to_vec())),
         (is_held_elsewhere, is_overdue, has_manifest, is_directory_free, has_environment) in any::<(bool, bool, bool, bool, bool)>(),
+        (has_forgotten, is_left) in any::<(bool, bool)>(),
         signs in prop::sample::select(vec![SignsOfLife::Heard, SignsOfLife::Missing, SignsOfLife::Stalled]),
         retry in 0..3u64,
     ) -> Evidence {
         Evidence {
-            is_held_elsewhere: is_held_elsewhere && is_overdue, agent, run, is_overdue, signs, tree: found, restoring, has_manifest, cache,
-            continuation, is_directory_free, has_environment, retry_in: Duration::from_secs(retry / 2), word,
+            is_held_elsewhere: is_held_elsewhere && is_overdue, agent, run, has_forgotten, is_overdue, signs, tree: found, restoring,
+            has_manifest, cache, continuation, is_directory_free, has_environment, retry_in: Duration::from_secs(retry / 2), is_left, word,
         }
     }
 }

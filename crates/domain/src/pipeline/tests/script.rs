@@ -5,9 +5,9 @@ use std::borrow::Cow;
 
 use crate::blob_id::BlobId;
 use crate::event::{
-    AgentIdentity, ChangedFiles, Event, OnCut, OnDrift, PathList, PipelineAborted, PipelineCompleted,
-    PipelineDrift, PipelineFailed, PipelineReopened, PipelineStarted, ProjectConfig, StepBegan, StepCounts,
-    StepCut, StepFinished, StepInterrupted, Usage,
+    AgentIdentity, ChangedFiles, Event, OnCut, OnDrift, Options, PathList, PipelineAborted,
+    PipelineCompleted, PipelineDrift, PipelineFailed, PipelineReopened, PipelineStarted, ProjectConfig,
+    ResumePolicy, StepBegan, StepCounts, StepCut, StepFinished, StepInterrupted, Usage,
 };
 use crate::id::{PipelineId, RunId, RunName, SessionId, StepId, StepKey};
 use crate::pipeline::compose::{self, Intention};
@@ -128,6 +128,10 @@ impl Ledger {
         match kind {
             "start" => started(None).into(),
             "start-ask" => started(Some(OnCut::Ask)).into(),
+            "start-resume-ask" => {
+                let options = Options { resume: ResumePolicy::Ask, ..Options::default() };
+                PipelineStarted { options: Some(Box::new(options)), ..started(None) }.into()
+            }
             "start-restore" => started(Some(OnCut::Restore)).into(),
             "start-continue" => started(Some(OnCut::Continue)).into(),
             "intend" => {
@@ -164,7 +168,7 @@ impl Ledger {
                 attempt: number("attempt").map_or(attempts, u32::from),
                 reason: StepCut::ALL.into_iter().find(|cut| cut.as_str() == what).expect("a reason"),
                 detail: None,
-                died_at: Some(at(self.records as i64)),
+                died_at: number("unseen").is_none().then(|| at(self.records as i64)),
                 tree: Some(tree(number("tree").unwrap_or(200))),
             }
             .into(),

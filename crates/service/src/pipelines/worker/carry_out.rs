@@ -8,7 +8,7 @@ use std::time::Duration;
 use rekindle_domain::compose::cancel::is_possible;
 use rekindle_domain::event::{CancelReason, PipelineCompleted, PipelineFailed};
 use rekindle_domain::line::Draft;
-use rekindle_domain::pipeline::next_step::{NextStep, Rest, Waits, next_step};
+use rekindle_domain::pipeline::next_step::{NextStep, Rest, Waits, is_done_again, next_step};
 use rekindle_domain::pipeline::{PipelineState, RunStatus};
 use rekindle_domain::session::SessionState;
 use rekindle_store::AppendError;
@@ -26,7 +26,7 @@ use crate::ticks;
 /// Steps in a row before others get their turn: far more than one stage needs.
 const MOST_STEPS: usize = 64;
 
-/// When what could not be done is tried again: room on a disk comes back.
+/// When what could not be done is tried again: room on a disk comes back, and so may a directory.
 const AGAIN: Duration = Duration::from_secs(5);
 
 /// When a directory is looked at again in which somebody works who is no run of ours.
@@ -34,6 +34,9 @@ const BUSY: Duration = Duration::from_secs(1);
 
 /// After how long an agent is told again to end.
 const TOLD_AGAIN: Duration = Duration::from_secs(10);
+
+/// Who ends agents whose steps are over.
+const BY: &str = "pipeline";
 
 /// A worker that waits for something that is told looks again all the same.
 const AT_LEAST_EVERY: Duration = Duration::from_secs(600);
@@ -119,13 +122,17 @@ impl Worker {
                 return Ok(Outcome::Rest(Some(self.back_off.next())));
             }
             NextStep::EndAgent => {
-                self.end_agent(at, seen.session.as_deref(), CancelReason::Deadline)?;
+                if is_done_again(&state, &seen.evidence) {
+                    self.stop_agent(at, seen.session.as_deref(), "it came back without its session")?;
+                } else {
+                    self.end_agent(at, seen.session.as_deref(), CancelReason::Deadline)?;
+                }
                 return Ok(Outcome::Rest(Some(self.back_off.next())));
             }
             NextStep::Await(what) => return Ok(self.wait_for(at, &state, what)),
             NextStep::Rest(why) => {
                 self.rest_for(at, &state, &found, why);
-                return Ok(Outcome::Rest(None));
+                return Ok(Outcome::Rest(passes(why).then_some(AGAIN)));
             }
         }
         self.back_off.reset();
@@ -167,23 +174,33 @@ impl Worker {
     /// Ends what goes on in a session: its run is cancelled, and its agent told to end when that is over.
     fn end_agent(&mut self, at: &Pipelines, session: Option<&SessionState>, why: CancelReason) -> Result<()> {
         let Some(session) = session else { return Ok(()) };
-        let Some(run) = session.run.as_ref().map(|run| run.run_id) else { return Ok(()) };
-        let told = self.told_to_end.filter(|(told, _)| *told == run).map(|(_, when)| ticks::since(when));
-        let by = "pipeline".to_owned();
-        let command = match session.open_run() {
-            Some(open) if open.cancel.is_some() => return Ok(()),
+        match session.open_run() {
+            Some(open) if open.cancel.is_some() => Ok(()),
             Some(_) if is_possible(session) => {
                 let (reply, _) = sync_channel(1);
-                let (behind, after) = (Vec::new(), None);
-                SessionCommand::Cancel(Box::new(Cancelling { why, by, behind, after, reply }))
+                let (by, behind, after) = (BY.to_owned(), Vec::new(), None);
+                let cancelling = Box::new(Cancelling { why, by, behind, after, reply });
+                at.views.workers.send(session.id, SessionCommand::Cancel(cancelling))
             }
-            _ if told.is_some_and(|ago| ago < TOLD_AGAIN) => return Ok(()),
-            _ => {
-                self.told_to_end = Some((run, ticks::now()));
-                SessionCommand::Stop { why: "its step is over", by }
-            }
-        };
-        at.views.workers.send(session.id, command)
+            _ => self.stop_agent(at, Some(session), "its step is over"),
+        }
+    }
+
+    /// Tells the agent of a session to end, whatever it does; again only after a while.
+    fn stop_agent(
+        &mut self,
+        at: &Pipelines,
+        session: Option<&SessionState>,
+        why: &'static str,
+    ) -> Result<()> {
+        let Some(session) = session else { return Ok(()) };
+        let Some(run) = session.run.as_ref().map(|run| run.run_id) else { return Ok(()) };
+        let told = self.told_to_end.filter(|(told, _)| *told == run).map(|(_, when)| ticks::since(when));
+        if told.is_some_and(|ago| ago < TOLD_AGAIN) {
+            return Ok(());
+        }
+        self.told_to_end = Some((run, ticks::now()));
+        at.views.workers.send(session.id, SessionCommand::Stop { why, by: BY.to_owned() })
     }
 
     /// The run has ended. If somebody ended it while its step went on, that ends too.
@@ -208,7 +225,7 @@ impl Worker {
     }
 
     fn wait_for(&mut self, at: &Pipelines, state: &PipelineState, what: Waits) -> Outcome {
-        let step = state.current_step();
+        let step = state.current_step().map(|step| &**step);
         let stage = step.and_then(|step| state.stage(&step.id.stage)).map(|(_, stage)| stage);
         let words = |text: &str| Some(text.to_owned());
         let (held, most) = match what {
@@ -226,7 +243,12 @@ impl Worker {
             }
             Waits::Heartbeat | Waits::Stalled => (self.silence_text(at, state, what), Some(BUSY)),
             Waits::SameKey => (words("another run works at the same"), Some(BUSY)),
-            Waits::Directory => (words("somebody else works in its directory"), Some(BUSY)),
+            Waits::Directory => {
+                let root = state.started.as_deref().map(|started| started.working_dir.clone());
+                let who = root.and_then(|root| self.who_works_in(at, step, Path::new(&root)));
+                let who = who.unwrap_or_else(|| "somebody else".into());
+                (Some(format!("{who} works in its directory")), Some(BUSY))
+            }
             Waits::Time(left) => (words("its step was cut, and begins again in a moment"), Some(left)),
         };
         self.stand(Standing { waits: Some(what), held, ..Standing::default() });
@@ -241,6 +263,25 @@ impl Worker {
         self.stand(Standing { rests: Some(why), held: Some(held), drift, ..Standing::default() });
         at.release(self.id);
         at.write_summary(self.id);
+    }
+}
+
+/// Tells whether a reason to rest may be over without a word: then the run looks again by itself.
+fn passes(why: Rest) -> bool {
+    match why {
+        // It may be mounted late, or made again.
+        Rest::NoDirectory | Rest::HeldElsewhere => true,
+        Rest::NotStarted
+        | Rest::Completed
+        | Rest::Failed
+        | Rest::Aborted
+        | Rest::Asks
+        | Rest::Left
+        | Rest::Cancelled
+        | Rest::TooManyAttempts
+        | Rest::Drift
+        | Rest::NoEnvironment
+        | Rest::ManifestMissing => false,
     }
 }
 

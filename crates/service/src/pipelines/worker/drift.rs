@@ -75,6 +75,7 @@ impl Worker {
             Rest::NotStarted | Rest::Completed | Rest::Failed | Rest::Aborted => String::new(),
             Rest::HeldElsewhere => "somebody else holds it".into(),
             Rest::Asks => format!("its step was cut, and it was told to ask: {go_on}"),
+            Rest::Left => format!("its daemon ended, and it was told to ask before it goes on: {go_on}"),
             Rest::Cancelled => format!("its step was cancelled: {go_on}, or abort it"),
             Rest::TooManyAttempts => format!("its step was cut too often: look at its sessions, then {go_on}"),
             Rest::Drift => {
@@ -88,8 +89,8 @@ impl Worker {
                 )
             }
             Rest::NoDirectory => match found {
-                Looked::Unreadable(why) => format!("its directory cannot be read: {why}; {go_on} when it can"),
-                _ => format!("its directory is not there: {go_on} when it is"),
+                Looked::Unreadable(why) => format!("its directory cannot be read: {why}; it goes on when it can"),
+                _ => "its directory is not there: it goes on when it is".into(),
             },
             Rest::NoEnvironment => {
                 let missing = current(state).map(|(_, _, stage)| self.missing(at, state, stage));

@@ -10,6 +10,7 @@ use rekindle_domain::event::{
 use rekindle_domain::id::{SessionId, StepId};
 use rekindle_domain::pipeline::PipelineState;
 use rekindle_domain::pipeline::compose::{self, MAX_INLINE_PAYLOAD};
+use rekindle_domain::pipeline::drift::{MachineLife, proven_death};
 use rekindle_domain::pipeline::next_step::Finish;
 use rekindle_domain::pipeline::outcome::{self, without_block};
 use rekindle_domain::session::{End, SessionState};
@@ -109,8 +110,14 @@ impl Worker {
         let session = seen.session.as_deref();
         let reader = session.and_then(|session| at.views.workers.records.store.reader(session.id).ok());
         let holder = session.and_then(|session| session.agent.as_ref()).map(|agent| agent.holder_id);
-        let died_at =
+        let seen =
             reader.as_ref().zip(holder).and_then(|(reader, holder)| said::proven_death(reader, holder));
+        let supervisor = &at.views.workers.agents.supervisor;
+        let life = supervisor.life();
+        let now =
+            life.machine_boot.as_deref().map(|boot| MachineLife { boot, began: supervisor.steady.began() });
+        let run = session.and_then(|session| session.run.as_ref());
+        let died_at = proven_death(seen, run.and_then(|run| run.machine_boot.as_deref()), now);
         let why = session.zip(reader.as_ref()).and_then(|(session, reader)| run_end_reason(session, reader));
         tracing::info!(step = %step.id, reason = reason.as_str(), "cut");
         let interrupted = StepInterrupted {

@@ -100,6 +100,8 @@ pub(crate) struct Worker {
     back_off: BackOff,
     /// What somebody said about files that are not as expected, and who. It counts until an attempt begins.
     word: Option<(OnDrift, String)>,
+    /// A run of a session that goes on from another, and whether its agent came back without that.
+    restored: Option<(RunId, bool)>,
     /// The run of a session whose agent was told to end, and when.
     told_to_end: Option<(RunId, Instant)>,
 }
@@ -153,6 +155,7 @@ impl Worker {
             rest: Rest::default(),
             back_off: BackOff::new(MOST_SILENCE),
             word: None,
+            restored: None,
             told_to_end: None,
         }
     }

@@ -5,11 +5,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rekindle_domain::event::{ChangedFile, InterruptReason, OnDrift, StageConfig, StepCut};
+use rekindle_domain::id::RunName;
 use rekindle_domain::pipeline::drift::{DriftedFile, ForeignChanges, foreign_changes};
 use rekindle_domain::pipeline::evidence::{
     AgentFound, CacheFound, Continuation, Evidence, RunFound, SignsOfLife, TreeFound, Verdict,
 };
-use rekindle_domain::pipeline::{Cut, PipelineState, RunStatus, StepState};
+use rekindle_domain::pipeline::{PipelineState, RunStatus, StepState};
 use rekindle_domain::recovery::AgentPresence;
 use rekindle_domain::session::{End, Run, SessionState};
 use rekindle_domain::task::retry::{RunSoFar, says_later};
@@ -94,6 +95,9 @@ impl Worker {
             is_held_elsewhere: false,
             agent,
             run,
+            has_forgotten: step
+                .zip(known.as_deref())
+                .is_some_and(|(step, known)| self.has_forgotten(at, step, known)),
             is_overdue: step.zip(stage).is_some_and(|(step, stage)| self.is_overdue(at, step, stage)),
             signs: match (step, stage, &known) {
                 (Some(step), Some(stage), Some(session)) => self.signs(at, state, step, stage, session).now,
@@ -106,6 +110,7 @@ impl Worker {
             continuation: known.as_deref().map_or(Continuation::None, continuation),
             is_directory_free: state.status != RunStatus::Running || self.is_directory_free(at, step, root),
             has_environment: stage.is_none_or(|stage| self.missing(at, state, stage).is_empty()),
+            is_left: at.is_left(self.id, agent),
             retry_in: step.map_or(Duration::ZERO, |step| self.retry_in(at, step)),
             word: self.word.as_ref().map(|(word, _)| *word).or_else(|| {
                 // What becomes of a step that was cut is another question.
@@ -130,6 +135,22 @@ impl Worker {
         }
     }
 
+    /// Tells whether the agent of an attempt that goes on in the session of the one before has come back without that.
+    fn has_forgotten(&mut self, at: &Pipelines, step: &StepState, session: &SessionState) -> bool {
+        let attempt = step.open_attempt().filter(|attempt| attempt.continues && !attempt.reminded);
+        let run = session.run.as_ref().map(|run| run.run_id);
+        let Some(run) = attempt.map(|attempt| attempt.run_id).filter(|asked| Some(*asked) == run) else {
+            return false;
+        };
+        if let Some((_, has_forgotten)) = self.restored.filter(|(of, _)| *of == run) {
+            return has_forgotten;
+        }
+        let reader = at.views.workers.records.store.reader(session.id);
+        let verdict = reader.ok().and_then(|reader| said::restored(&reader, run));
+        self.restored = verdict.map(|continued| (run, !continued));
+        verdict == Some(false)
+    }
+
     /// Captures the directory, and tells whose changes are in it.
     pub(super) fn look(&self, at: &Pipelines, state: &PipelineState) -> Looked {
         let Some(started) = state.started.as_deref() else { return Looked::NotYet };
@@ -144,8 +165,8 @@ impl Worker {
             Ok(changed) => changed.unwrap_or_default(),
             Err(why) => return Looked::Unreadable(why),
         };
-        let foreign = match step.and_then(|step| step.cut()) {
-            Some(Cut { died_at, .. }) => {
+        let foreign = match step.filter(|step| step.cut().is_some()) {
+            Some(step) => {
                 let files: Vec<DriftedFile> = changed
                     .iter()
                     .map(|file| DriftedFile {
@@ -153,7 +174,7 @@ impl Worker {
                         changed_at: at.trees.changed_at(root, file),
                     })
                     .collect();
-                foreign_changes(&files, died_at)
+                foreign_changes(&files, step.proven_death())
             }
             None => ForeignChanges::default(),
         };
@@ -190,15 +211,28 @@ impl Worker {
             let _ = at.claims.take(self.id, root);
             return true;
         }
-        if !at.claims.is_free(self.id, root) {
-            return false;
+        self.who_works_in(at, step, root).is_none()
+    }
+
+    /// Names whoever else works in a directory, in one above it or below it.
+    pub(super) fn who_works_in(
+        &self,
+        at: &Pipelines,
+        step: Option<&StepState>,
+        root: &Path,
+    ) -> Option<String> {
+        if let Some(run) = at.claims.holder(self.id, root) {
+            let name = RunName::of(run).map_or_else(|| run.to_string(), |name| name.to_string());
+            return Some(format!("run {name}"));
         }
         let own = step.and_then(|step| step.attempt.as_ref()).map(|attempt| attempt.session_id);
         let root = canonical(root);
         let busy = at.views.directory.find_all(at.views.store(), |entry| {
             Some(entry.state.id) != own && entry.state.open_run().is_some()
         });
-        !busy.iter().any(|entry| conflict(&canonical(Path::new(&entry.state.working_dir)), &root))
+        let mut busy = busy.iter();
+        let found = busy.find(|entry| conflict(&canonical(Path::new(&entry.state.working_dir)), &root));
+        found.map(|entry| format!("session {}", entry.state.id))
     }
 
     /// Returns how long the next attempt still waits after one that was cut.
@@ -258,14 +292,10 @@ fn run_found(at: &Pipelines, stage: &StageConfig, session: &SessionState) -> Run
         Some(End::Interrupted { .. }) => RunFound::Interrupted,
         Some(End::Failed) => {
             let reader = at.views.workers.records.store.reader(session.id).ok();
-            // Of a short command a daemon that died may have recorded no beginning: its exit code says that there was one.
             let holder = session.agent.as_ref().map(|agent| agent.holder_id);
-            let was_seen = session.provider.is_command()
-                && reader
-                    .as_ref()
-                    .zip(holder)
-                    .is_some_and(|(reader, holder)| said::proven_death(reader, holder).is_some());
-            let has_begun = was_seen || RunSoFar::of(session).is_some_and(|run| run.has_begun);
+            let end =
+                reader.as_ref().zip(holder).and_then(|(reader, holder)| said::proven_death(reader, holder));
+            let has_begun = RunSoFar::with_exit(session, end.is_some()).is_some_and(|run| run.has_begun);
             let why = reader.and_then(|reader| run_end_reason(session, &reader)).unwrap_or_default();
             match has_begun {
                 false => RunFound::NotLaunched,

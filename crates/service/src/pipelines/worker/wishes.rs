@@ -91,6 +91,7 @@ impl Worker {
             crash_point("pipeline.before_reopen");
             self.append(at, &state, records)?;
         }
+        locked(&at.left).remove(&self.id);
         self.set_word(on_drift, asked.by);
         Ok(Resumed { goes_on: true, reopened: reopen, changes })
     }

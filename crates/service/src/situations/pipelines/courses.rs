@@ -1,5 +1,6 @@
 //! Runs that nobody disturbs: stages in their order, rounds, outcomes, what each agent is told, what is recorded.
 
+use rekindle_domain::id::RunName;
 use rekindle_domain::pipeline::{Payload, RunStatus};
 
 use super::home::{CONFIG, Home, new_run};
@@ -166,7 +167,7 @@ fn two_runs_work_in_a_directory_one_after_the_other() {
     home.start(new_run(CONFIG)).expect("started");
     home.settle();
     assert_eq!(home.course(), "started; intend implement-1");
-    assert_eq!(home.held(), "somebody else works in its directory");
+    assert_eq!(home.held(), format!("run {} works in its directory", RunName::of(first).expect("a name")));
     home.edit("code", Some("mine"));
     let second = std::mem::replace(&mut home.run, first);
     home.abort().expect("aborted");

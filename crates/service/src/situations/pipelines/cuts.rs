@@ -1,6 +1,7 @@
 //! Agents of steps that are cut: what becomes of their steps, and how often.
 
-use rekindle_domain::event::{OnCut, OnDrift};
+use rekindle_domain::event::{OnCut, OnDrift, Options, ResumePolicy};
+use rekindle_testkit::sim::{Fault, FaultKind};
 
 use super::courses::{APPROVES, PASSES, ROUND, WRITES};
 use super::home::{CONFIG, Home, new_run, new_run_on_cut};
@@ -33,6 +34,115 @@ fn an_agent_that_cannot_begins_again_with_the_files_of_before() {
     let cut = "begin implement-1; cut implement-1 agent_gone; begin implement-1 #2";
     assert_eq!(home.news(), ROUND.replace("begin implement-1", cut));
     assert_eq!((home.trees.read("code").as_deref(), home.trees.read("half")), (Some("0"), None));
+}
+
+/// Lives of agents of which the second comes back without the session of the first.
+const FORGETS: [&str; 5] = [
+    "writes:code:1 writes:half:1 text die",
+    "load=no; writes:code:2 text hang",
+    "writes:code:3 text end",
+    APPROVES,
+    PASSES,
+];
+
+#[test]
+fn an_agent_that_comes_back_without_its_session_is_ended_and_its_step_restored() {
+    let mut home = Home::with_run(&FORGETS);
+    home.wait_long();
+    let cuts = "begin implement-1; cut implement-1 agent_gone; begin implement-1 #2; cut implement-1 not_continued; begin implement-1 #3";
+    assert_eq!(home.news(), ROUND.replace("begin implement-1", cuts));
+    assert_eq!((home.trees.read("code").as_deref(), home.trees.read("half")), (Some("3"), None));
+    assert_eq!(home.trees.restored.lock().expect("no panic").len(), 1);
+    assert_eq!(home.scripted.living(), 0);
+    // Where somebody said that it is to go on, it goes on with what it was told.
+    let mut home = started(&FORGETS, OnCut::Continue);
+    home.wait_long();
+    assert!(home.news().ends_with("begin implement-1 #2"), "{}", home.course());
+    assert_eq!(home.trees.read("half").as_deref(), Some("1"));
+}
+
+// I4: whoever dies on the way leaves it to the next, who finds the same.
+#[test]
+fn a_continuation_is_given_up_whoever_dies_over_it() {
+    let play = |dies_at: Option<u64>| {
+        let mut home = Home::with_run(&FORGETS);
+        let before = home.disk.disk.ops();
+        if let Some(dies_at) = dies_at {
+            home.disk.disk.inject(Fault::sticky(FaultKind::ReadOnly, dies_at));
+        }
+        home.wait_long();
+        let writes = home.disk.disk.ops() - before;
+        if dies_at.is_some() {
+            home.daemon_ends();
+            home.disk.disk.clear_faults();
+            home.open();
+            home.recover().wait_long();
+        }
+        let what = format!("write {dies_at:?}: {}, {}", home.course(), home.held());
+        assert!(home.course().ends_with("completed"), "{what}");
+        assert_eq!(home.course().matches("not_continued").count(), 1, "{what}");
+        assert_eq!(
+            (home.trees.read("code").as_deref(), home.trees.read("half")),
+            (Some("3"), None),
+            "{what}"
+        );
+        writes
+    };
+    let writes = play(None);
+    assert!(writes > 30, "{writes}");
+    for dies_at in 0..writes {
+        play(Some(dies_at));
+    }
+}
+
+// Nobody saw what the first one did last: what another one was told on top of that proves nothing.
+#[test]
+fn files_that_may_be_anybodys_are_not_taken_back_because_a_continuation_was_seen_to_end() {
+    let mut home =
+        Home::with_run(&["writes:code:1 text hang", "load=no; text hang", "text end", APPROVES, PASSES]);
+    home.daemon_ends();
+    home.scripted.lose();
+    home.open();
+    home.edit("spec", Some("mine"));
+    home.recover().wait_long();
+    assert!(home.course().ends_with("cut implement-1 not_continued; drift stop"), "{}", home.course());
+    assert_eq!(home.trees.read("spec").as_deref(), Some("mine"));
+    home.resume_with(OnDrift::Restore).expect("it goes on");
+    home.wait_long();
+    assert!(home.course().ends_with("completed"), "{}", home.course());
+    assert_eq!(home.trees.read("spec").as_deref(), Some("as it is written"));
+}
+
+#[test]
+fn a_run_that_is_to_ask_goes_on_under_another_daemon_when_somebody_says_so() {
+    let asks = |lives: &[&'static str]| {
+        let mut home = Home::new(lives);
+        let options = Options { resume: ResumePolicy::Ask, ..new_run(CONFIG).options };
+        home.start(NewRun { options, ..new_run(CONFIG) }).expect("started");
+        home.settle();
+        home
+    };
+    let mut home = asks(&["writes:code:1 text die", "writes:code:2 text end", APPROVES, PASSES]);
+    home.wait_long();
+    assert!(home.news().ends_with("completed"), "a cut under its own daemon is another matter");
+    let mut home = asks(&["hang", "text end", APPROVES, PASSES]);
+    home.daemon_ends();
+    home.scripted.lose();
+    home.open();
+    home.recover().wait_long();
+    assert_eq!(home.news(), format!("{BEGUN}; cut implement-1 agent_gone"));
+    assert!(home.held().contains("told to ask before it goes on"), "{}", home.held());
+    home.restart().wait_long();
+    assert_eq!(home.news(), "", "nor under the next one");
+    home.resume_with(OnDrift::Stop).expect("it goes on");
+    home.wait_long();
+    assert!(home.news().ends_with("completed"), "{}", home.course());
+    // Whose agent is met alive goes on as if nothing had happened.
+    let mut home = asks(&["hang end", APPROVES, PASSES]);
+    home.restart();
+    home.scripted.go_on();
+    home.wait_long();
+    assert_eq!(home.news(), ROUND);
 }
 
 #[test]

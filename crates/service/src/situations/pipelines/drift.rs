@@ -83,8 +83,8 @@ fn a_directory_that_is_gone_is_waited_for() {
     home.wait_long();
     assert!(home.course().ends_with("cut implement-1 agent_gone"), "{}", home.course());
     assert!(home.held().contains("cannot be read"), "{}", home.held());
+    // Nobody need say that it is back.
     *home.trees.gone.lock().expect("no panic") = false;
-    home.resume_with(OnDrift::Stop).expect("it goes on");
     home.wait_long();
     assert!(home.course().contains("begin implement-1 #2"), "{}", home.course());
 }

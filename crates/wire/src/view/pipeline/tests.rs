@@ -157,4 +157,8 @@ fn whoever_waits_for_a_person_rests_and_a_word_of_a_newer_daemon_does_not() {
     let read = |word: &str| serde_json::from_value::<PendingWhy>(json!(word)).expect("a word");
     assert!(read("drift").rests() && read("no_environment").rests());
     assert!(!read("person").rests() && !read("of_a_newer_daemon").rests());
+    for passes in ["directory", "no_directory", "silent", "same_key"] {
+        assert!(read(passes).passes() && !read(passes).rests(), "{passes}");
+    }
+    assert!(!read("drift").passes() && !read("of_a_newer_daemon").passes());
 }
