@@ -40,6 +40,7 @@ mod older;
 mod once;
 mod outside;
 mod pipeline_commands;
+mod pipeline_deaths;
 mod pipeline_lab;
 mod pipelines;
 mod power;

@@ -90,6 +90,7 @@ impl PendingWhy {
     pub fn passes(self) -> bool {
         match self {
             PendingWhy::Silent
+            | PendingWhy::Stalled
             | PendingWhy::SameKey
             | PendingWhy::Directory
             | PendingWhy::NoDirectory

@@ -1,0 +1,437 @@
+//! A campaign of deaths: a pipeline of three stages and two rounds, of which the daemon, the holder, the agent, or everything at once is
+//! killed at every append to the ledger and at random moments. What was finished is never done again, what was cut is done again from
+//! the very files of before, and the ledger says which of both it was.
+//!
+//! `REKINDLE_TEST_LONG=1` runs all of it, `REKINDLE_SEED=n` begins with other moments.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use rekindle_holder::client::inspect_all;
+use rekindle_holder::tree::signal_exactly;
+use rekindle_lab::{look_for, marked};
+use rekindle_seeded::Rng;
+use rustix::process::Signal;
+use serde_json::{Value, json};
+
+use crate::lab::{Lab, PATIENCE, wait_for};
+use crate::pipeline_lab::kinds;
+
+/// The steps of a run, in their order: the review sends the work back once.
+const STEPS: [&str; 5] = ["implement-1", "review-1", "implement-2", "review-2", "verify-2"];
+
+/// Appends to the ledger by the run's worker: each step begins, and ends together with what follows.
+const APPENDS: usize = 2 * STEPS.len();
+
+/// Random moments in all, and how many of them one run goes through.
+const MOMENTS: usize = 200;
+const PER_RUN: usize = 4;
+
+/// How often is looked at a run that is to die at a place.
+const LOOK: Duration = Duration::from_millis(2);
+
+/// Who dies.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Victim {
+    Daemon,
+    Holder,
+    Agent,
+    Everything,
+}
+
+const VICTIMS: [Victim; 4] = [Victim::Daemon, Victim::Holder, Victim::Agent, Victim::Everything];
+
+/// When somebody dies.
+#[derive(Debug, Clone, Copy)]
+enum Moment {
+    /// The daemon is about to add to the ledger for the n-th time.
+    Before(usize),
+    /// It has just done so.
+    Behind(usize),
+    /// This step has begun, and somebody works at it.
+    In(&'static str),
+    /// So long after the last death, or the start.
+    After(Duration),
+}
+
+/// A death.
+#[derive(Debug, Clone, Copy)]
+struct Death(Victim, Moment);
+
+/// What a run comes to that nothing disturbs.
+#[derive(Debug, PartialEq, Eq)]
+struct Outcome {
+    /// The key of each step.
+    keys: Vec<String>,
+    /// The tree that each step left.
+    trees: Vec<String>,
+    files: BTreeMap<String, String>,
+}
+
+/// A home in which the same run is started again and again, each time with the same files.
+struct Campaign {
+    lab: Lab,
+    config: String,
+    calm: Outcome,
+    took: Duration,
+}
+
+impl Campaign {
+    fn new() -> Campaign {
+        let lab = Lab::new();
+        let config = config(&lab);
+        let calm = Outcome { keys: Vec::new(), trees: Vec::new(), files: BTreeMap::new() };
+        let mut campaign = Campaign { lab, config, calm, took: Duration::ZERO };
+        let run = campaign.start();
+        let began = Instant::now();
+        campaign.see_through(&run);
+        campaign.took = began.elapsed();
+        campaign.calm = campaign.outcome(&run);
+        assert_eq!(campaign.effects(), STEPS.map(|step| (step.to_owned(), 1)).into());
+        assert_ne!(campaign.calm.keys[1], campaign.calm.keys[3], "the second review is another step");
+        campaign
+    }
+
+    fn work(&self) -> PathBuf {
+        self.lab.path("work")
+    }
+
+    /// Makes the directory what it was at first, and starts a run.
+    fn start(&self) -> String {
+        for entry in fs::read_dir(self.work()).expect("a directory").flatten() {
+            fs::remove_file(entry.path()).expect("removed");
+        }
+        let _ = fs::remove_file(self.lab.path("effects"));
+        self.lab.start_run(&self.config, &json!({"on_cut": "restore"}))
+    }
+
+    /// Goes through a run with these deaths, and judges it.
+    fn play(&mut self, deaths: &[Death]) {
+        let what = format!("{deaths:?}");
+        // Counted from the daemon's start on: a fresh one for each run.
+        self.lab.kill();
+        match deaths {
+            [Death(_, moment @ (Moment::Before(_) | Moment::Behind(_)))] => {
+                self.lab.start_to_die(&place(*moment));
+                wait_for("a daemon", || self.lab.try_get("/readyz"));
+            }
+            _ => self.lab.start(),
+        }
+        let run = self.start();
+        for death in deaths {
+            self.await_moment(&run, death.1);
+            self.strike(death.0);
+        }
+        self.see_through(&run);
+        self.judge(&run, &what);
+    }
+
+    /// Waits until it is time; returns also when the run is over before.
+    fn await_moment(&mut self, run: &str, moment: Moment) {
+        let begin = Instant::now();
+        let found = look_for(PATIENCE, LOOK, || {
+            let is_time = match moment {
+                Moment::Before(_) | Moment::Behind(_) => self.lab.dead(),
+                Moment::In(step) => {
+                    let view = self.lab.try_show_run(run)?;
+                    view["pending"]["why"] == "working"
+                        && format!("{}-{}", view["current_stage"].as_str()?, view["round"]) == step
+                        && self.is_worked_at()
+                }
+                Moment::After(time) => begin.elapsed() >= time,
+            };
+            (is_time || self.tend(run)).then_some(())
+        });
+        found.unwrap_or_else(|| panic!("{moment:?} does not come: {:#?}", self.lab.try_show_run(run)));
+    }
+
+    /// Tells whether some agent has a process.
+    fn is_worked_at(&self) -> bool {
+        let seen = inspect_all(&self.lab.home().join("holders")).unwrap_or_default();
+        seen.iter().any(|one| marked(&one.holder_id).members().is_ok_and(|members| !members.is_empty()))
+    }
+
+    /// Kills, with everything else that is to die at the same time, and starts another daemon where there is none.
+    fn strike(&mut self, victim: Victim) {
+        let seen = inspect_all(&self.lab.home().join("holders")).unwrap_or_default();
+        let holders = self.lab.living_holders();
+        if matches!(victim, Victim::Daemon | Victim::Everything) {
+            self.lab.kill();
+        }
+        if matches!(victim, Victim::Holder | Victim::Everything) {
+            for holder in &holders {
+                let _ = signal_exactly(holder, Signal::KILL);
+            }
+        }
+        if matches!(victim, Victim::Agent | Victim::Everything) {
+            for one in &seen {
+                let _ = marked(&one.holder_id).signal(Signal::KILL);
+            }
+        }
+        self.lab.start_if_dead();
+    }
+
+    /// Says that a run goes on that waits for a person, with the files as they were; tells whether it is over.
+    fn tend(&mut self, run: &str) -> bool {
+        let Some(view) = self.lab.try_show_run(run) else { return false };
+        let why = view["pending"]["why"].as_str().unwrap_or_default();
+        // Nobody saw when the agent of a holder that was killed did something last; and three cuts are a person's to look at.
+        if ["drift", "too_many_attempts"].contains(&why) {
+            let path = format!("/api/pipelines/{run}/resume");
+            // It may be at work by now, or the daemon gone.
+            let _ = self.lab.try_ask("POST", &path, "", &json!({"on_drift": "restore"}));
+        }
+        view["status"] != "running"
+    }
+
+    fn see_through(&mut self, run: &str) {
+        self.lab.start_if_dead();
+        let over = look_for(PATIENCE, LOOK, || self.tend(run).then_some(()));
+        over.unwrap_or_else(|| panic!("it does not end: {:#?}", self.lab.try_show_run(run)));
+    }
+
+    fn judge(&self, run: &str, what: &str) {
+        let records = self.lab.ledger(run);
+        let told = || format!("{what}: {:#?}", kinds(&records));
+        let of = |kind: &str, step: &str| {
+            records.iter().filter(|record| record["kind"] == kind && record["step_id"] == step).count()
+        };
+        for (record, seq) in records.iter().zip(1..) {
+            assert_eq!(record["seq"], seq, "without a gap: {}", told());
+        }
+        assert_eq!(
+            records.last().map(|last| &last["kind"]),
+            Some(&json!("pipeline.completed")),
+            "{}",
+            told()
+        );
+        let finished: Vec<&str> = records
+            .iter()
+            .filter(|record| record["kind"] == "step.finished")
+            .filter_map(|record| record["step_id"].as_str())
+            .collect();
+        assert_eq!(finished, STEPS, "each once: {}", told());
+        let effects = self.effects();
+        for step in STEPS {
+            let (began, cut) = (of("step.began", step), of("step.interrupted", step));
+            assert_eq!(began, cut + 1, "{step}: {}", told());
+            let done = effects.get(step).copied().unwrap_or(0);
+            assert!((1..=began).contains(&done), "{step} was done {done} times: {}", told());
+        }
+        assert_eq!(self.outcome(run), self.calm, "{}", told());
+        let nobody = || self.lab.living_holders().is_empty() && self.lab.living_agents().is_empty();
+        wait_for("the end of all agents", || nobody().then_some(()));
+    }
+
+    fn outcome(&self, run: &str) -> Outcome {
+        let records = self.lab.ledger(run);
+        let finished: Vec<&Value> =
+            records.iter().filter(|record| record["kind"] == "step.finished").collect();
+        let text = |name: &str| -> Vec<String> {
+            finished.iter().map(|record| record[name].as_str().unwrap_or_default().to_owned()).collect()
+        };
+        let files = fs::read_dir(self.work()).expect("a directory").flatten().map(|entry| {
+            let name = entry.file_name().to_string_lossy().into_owned();
+            (name, fs::read_to_string(entry.path()).expect("text"))
+        });
+        Outcome { keys: text("key"), trees: text("to"), files: files.collect() }
+    }
+
+    /// How often each step did what it does beside its files, where no restore takes it back.
+    fn effects(&self) -> BTreeMap<String, usize> {
+        let mut effects = BTreeMap::new();
+        for line in fs::read_to_string(self.lab.path("effects")).unwrap_or_default().lines() {
+            *effects.entry(line.to_owned()).or_default() += 1;
+        }
+        effects
+    }
+}
+
+/// Returns the place where a daemon dies by itself.
+fn place(moment: Moment) -> String {
+    match moment {
+        Moment::Before(nth) => format!("pipeline.before_record#{nth}"),
+        Moment::Behind(nth) => format!("pipeline.after_record#{nth}"),
+        Moment::In(_) | Moment::After(_) => panic!("{moment:?} is no place"),
+    }
+}
+
+/// Returns the project's file. What an agent does takes a while, so that it can be cut in the middle of it; what the review of the first
+/// round finds is what the second one comes to.
+fn config(lab: &Lab) -> String {
+    let effects = lab.path("effects").display().to_string();
+    format!(
+        "version = 1
+[agents.demo]
+command = {:?}
+profile = \"acp\"
+[[tasks]]
+id = \"T-1\"
+goal = \"append code.txt\"
+[pipelines.default]
+max_rounds = 2
+[[pipelines.default.stages]]
+name = \"implement\"
+agent = \"demo\"
+prompt = '''
+run echo implement-{{{{round}}}} >> {effects}
+{{{{task.goal}}}} round {{{{round}}}}
+sleep 15ms
+words 10 every 2ms
+append notes.txt round {{{{round}}}}
+sleep 15ms'''
+[[pipelines.default.stages]]
+name = \"review\"
+agent = \"demo\"
+writes = false
+outcomes = {{ approved = \"next\", changes_requested = \"implement\" }}
+prompt = '''
+run echo review-{{{{round}}}} >> {effects}
+sleep 15ms
+words 10 every 2ms
+{{{{review.findings}}}}
+outcome changes_requested outcome approved it is fine'''
+[[pipelines.default.stages]]
+name = \"verify\"
+check = [\"sh\", \"-c\", \"echo verify-2 >> {effects}; sleep 0.03; grep -q 'round 2' code.txt\"]
+",
+        lab.demo(&[])
+    )
+}
+
+fn is_long() -> bool {
+    std::env::var_os("REKINDLE_TEST_LONG").is_some()
+}
+
+/// I4, I9, I11: between any two appends to the ledger, and in every step.
+#[test]
+fn whoever_dies_at_a_boundary_of_the_ledger_no_finished_step_is_done_again() {
+    let places = (1..=APPENDS).flat_map(|nth| [Moment::Before(nth), Moment::Behind(nth)]);
+    let dying = places.flat_map(|place| [Victim::Daemon, Victim::Everything].map(|dies| Death(dies, place)));
+    let working = STEPS.iter().flat_map(|step| VICTIMS.map(|dies| Death(dies, Moment::In(step))));
+    let all: Vec<Death> = dying.chain(working).collect();
+    let every = if is_long() { 1 } else { all.len().div_ceil(6) };
+    let mut campaign = Campaign::new();
+    for death in all.into_iter().skip(every / 2).step_by(every) {
+        campaign.play(&[death]);
+    }
+}
+
+/// I4, I9, I11: several deaths in a run, whoever dies and whenever.
+#[test]
+fn whoever_dies_at_random_moments_no_finished_step_is_done_again() {
+    let seed = std::env::var("REKINDLE_SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or(1);
+    let mut rng = Rng::new(seed);
+    let mut campaign = Campaign::new();
+    let moments = if is_long() { MOMENTS } else { 2 * PER_RUN };
+    for _ in 0..moments / PER_RUN {
+        let most = u64::try_from(campaign.took.as_micros()).expect("no such time");
+        let deaths: Vec<Death> = (0..PER_RUN)
+            .map(|_| Death(*rng.pick(&VICTIMS), Moment::After(Duration::from_micros(rng.below(most)))))
+            .collect();
+        eprintln!("seed {seed}: {deaths:?}");
+        campaign.play(&deaths);
+    }
+}
+
+/// Returns the project's file with a stage that begins to work, waits for a word in the middle of it, and goes on.
+fn held(lab: &Lab) -> String {
+    let at_work = "append code.txt begun\\nbarrier here\\nappend code.txt done";
+    let text = config(lab).replace("goal = \"append code.txt\"", &format!("goal = \"{at_work}\""));
+    let (first, rest) = text.split_once("[[pipelines.default.stages]]").expect("stages");
+    let stage = rest.split("[[pipelines.default.stages]]").next().expect("a stage");
+    let prompt = stage.find("prompt").expect("a prompt");
+    format!("{first}[[pipelines.default.stages]]{}prompt = \"{{{{task.goal}}}}\"\n", &stage[..prompt])
+}
+
+/// A run whose only step was cut in the middle by the death of everything, and a person who was at work before a daemon came back.
+fn cut_and_edited(lab: &mut Lab) -> String {
+    fs::write(lab.path("work/mine.txt"), "of before\n").expect("written");
+    let run = lab.start_run(&held(lab), &json!({"on_cut": "restore"}));
+    lab.reach("here");
+    lab.kill();
+    lab.kill_holders();
+    wait_for("the end of the agent", || {
+        lab.living_agents().iter().for_each(|agent| crate::kills::kill(*agent));
+        lab.living_agents().is_empty().then_some(())
+    });
+    fs::write(lab.path("work/mine.txt"), "edited\n").expect("written");
+    lab.start();
+    let rests = lab.wait_pending("drift");
+    let drift = &rests["pending"]["drift"];
+    let paths: Vec<&str> = drift["files"]["first"]
+        .as_array()
+        .expect("files")
+        .iter()
+        .filter_map(|file| file["path"].as_str())
+        .collect();
+    // The agent's own file too: nobody saw when it ended.
+    assert_eq!(
+        (paths, &drift["unknown_author"]["total"]),
+        (vec!["code.txt", "mine.txt"], &json!(2)),
+        "{rests:#}"
+    );
+    lab.pass("here");
+    run
+}
+
+/// I4, I13: nothing that a person may have done is taken back unasked, and what they say is done.
+#[test]
+fn an_edit_between_a_death_and_a_resume_is_named_and_done_with_as_somebody_says() {
+    for (word, mine, code) in
+        [("restore", "of before\n", "begun\ndone\n"), ("accept", "edited\n", "begun\nbegun\ndone\n")]
+    {
+        let mut lab = Lab::new();
+        let run = cut_and_edited(&mut lab);
+        let read = |name: &str| fs::read_to_string(lab.path("work").join(name)).expect("a file");
+        let key = |lab: &Lab| lab.try_show_run(&run).expect("a run")["stages"][0]["key"].clone();
+        let meant = key(&lab);
+        lab.pipeline(&["resume", "--on-drift", "stop"])
+            .exits(3)
+            .tells("mine.txt")
+            .tells("--on-drift restore");
+        assert_eq!((read("mine.txt").as_str(), read("code.txt").as_str()), ("edited\n", "begun\n"));
+        lab.pipeline(&["resume", "--on-drift", word]).exits(0).shows("completed");
+        assert_eq!((read("mine.txt").as_str(), read("code.txt").as_str()), (mine, code), "{word}");
+        assert_eq!(key(&lab) == meant, word == "restore", "what begins with other files is another step");
+        let records = lab.ledger(&run);
+        let decided: Vec<&Value> = records
+            .iter()
+            .filter(|record| record["kind"] == "pipeline.drift")
+            .map(|record| &record["decision"])
+            .collect();
+        assert_eq!(decided, [&json!("stop"), &json!(word)], "{records:#?}");
+    }
+}
+
+/// I4: one run works in a directory at a time, also under daemons that come after them; the second one finds what the first one did.
+#[test]
+fn two_runs_in_a_directory_work_one_after_the_other_whoever_dies() {
+    let mut lab = Lab::new();
+    let first = lab.start_run(&held(&lab), &json!({"on_cut": "restore"}));
+    lab.reach("here");
+    let second = lab.start_run(&held(&lab), &json!({"on_cut": "restore"}));
+    let why = |lab: &Lab, run: &str| {
+        lab.try_show_run(run).and_then(|view| view["pending"]["why"].as_str().map(str::to_owned))
+    };
+    for _ in 0..3 {
+        wait_for("the second to wait", || (why(&lab, &second)? == "directory").then_some(()));
+        assert_eq!(why(&lab, &first).as_deref(), Some("working"));
+        lab.restart();
+    }
+    lab.pass("here");
+    wait_for("the end of the first", || lab.is_run_over(&first).then_some(()));
+    // What it works from is not there any more: nobody else's work is built on, or taken back, unasked.
+    wait_for("the second to stop", || (why(&lab, &second)? == "drift").then_some(()));
+    assert_eq!(fs::read_to_string(lab.path("work/code.txt")).expect("a file"), "begun\ndone\n");
+    lab.pipeline(&["resume", &second, "--on-drift", "accept"]).exits(0);
+    assert_eq!(fs::read_to_string(lab.path("work/code.txt")).expect("a file"), "begun\ndone\nbegun\ndone\n");
+    let at = |run: &str, kind: &str| -> Vec<String> {
+        let of = lab.ledger(run).into_iter().filter(|record| record["kind"] == kind);
+        of.filter_map(|record| record["ts"].as_str().map(str::to_owned)).collect()
+    };
+    assert_eq!(at(&first, "step.began").len(), 1, "it was never cut");
+    assert!(at(&second, "step.began")[0] >= at(&first, "pipeline.completed")[0]);
+}
