@@ -168,7 +168,7 @@ pub struct Current {
 
 impl From<Committed<SessionFold>> for Current {
     fn from(committed: Committed<SessionFold>) -> Current {
-        let Committed { fold: SessionFold { state, tokens }, damage } = committed;
+        let Committed { fold: SessionFold { state, tokens, .. }, damage } = committed;
         Current { state, tokens, damage }
     }
 }
