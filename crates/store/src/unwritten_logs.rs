@@ -6,6 +6,7 @@ use std::ffi::OsStr;
 use std::path::Path;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
+use foldhash::fast::RandomState;
 use rekindle_domain::id::StreamId;
 
 use crate::layout::{Layout, SessionFile, session_file};
@@ -20,7 +21,7 @@ pub(crate) struct UnwrittenLogs {
 #[derive(Default)]
 struct State {
     /// What each is written with, at the latest.
-    streams: HashMap<StreamId, Batch>,
+    streams: HashMap<StreamId, Batch, RandomState>,
     /// The batch that is being put together.
     next: Batch,
     /// The first one that is not written.

@@ -4,11 +4,13 @@
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 
+use foldhash::fast::RandomState;
 use rekindle_domain::id::StreamId;
 
 use super::open_stream::OpenStream;
 
-pub(super) type Half = HashMap<StreamId, OpenStream>;
+/// Half of the streams. Looked into several times for each append: the hash is keyed, and made for short keys.
+pub(super) type Half = HashMap<StreamId, OpenStream, RandomState>;
 
 /// All open streams.
 #[derive(Default)]

@@ -5,6 +5,7 @@ use std::any::Any;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use foldhash::fast::RandomState;
 use rekindle_domain::id::StreamId;
 
 use super::Committed;
@@ -26,7 +27,7 @@ struct PublishedStream {
 /// The published streams: those that someone asked for.
 #[derive(Default)]
 pub(crate) struct Published {
-    streams: Mutex<HashMap<StreamId, PublishedStream>>,
+    streams: Mutex<HashMap<StreamId, PublishedStream, RandomState>>,
 }
 
 impl Published {
@@ -71,7 +72,7 @@ impl Published {
         self.lock().remove(&stream);
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<StreamId, PublishedStream>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<StreamId, PublishedStream, RandomState>> {
         // Changed in single steps: a panic elsewhere leaves it whole.
         self.streams.lock().unwrap_or_else(PoisonError::into_inner)
     }
