@@ -29,6 +29,9 @@ const APPENDS: usize = 2 * STEPS.len();
 const MOMENTS: usize = 200;
 const PER_RUN: usize = 4;
 
+/// More places than a daemon comes by on its way to the end of a run.
+const MOST_PLACES: usize = 300;
+
 /// How often is looked at a run that is to die at a place.
 const LOOK: Duration = Duration::from_millis(2);
 
@@ -76,6 +79,8 @@ struct Campaign {
     config: String,
     calm: Outcome,
     took: Duration,
+    /// Steps that were cut, in all runs.
+    cuts: usize,
 }
 
 impl Campaign {
@@ -83,7 +88,7 @@ impl Campaign {
         let lab = Lab::new();
         let config = config(&lab);
         let calm = Outcome { keys: Vec::new(), trees: Vec::new(), files: BTreeMap::new() };
-        let mut campaign = Campaign { lab, config, calm, took: Duration::ZERO };
+        let mut campaign = Campaign { lab, config, calm, took: Duration::ZERO, cuts: 0 };
         let run = campaign.start();
         let began = Instant::now();
         campaign.see_through(&run);
@@ -128,18 +133,28 @@ impl Campaign {
         self.judge(&run, &what);
     }
 
+    /// Has everything die in a step, and the next daemon at a place on its way back; tells whether it came by that.
+    fn play_return(&mut self, step: &'static str, place: &str) -> bool {
+        self.lab.restart();
+        let run = self.start();
+        self.await_moment(&run, Moment::In(step));
+        self.kill(Victim::Everything);
+        self.lab.start_to_die(place);
+        wait_for("a death, or the end", || (self.lab.dead() || self.tend(&run)).then_some(()));
+        let has_died = self.lab.dead();
+        self.see_through(&run);
+        self.judge(&run, &format!("{step}, then {place}"));
+        has_died
+    }
+
     /// Waits until it is time; returns also when the run is over before.
     fn await_moment(&mut self, run: &str, moment: Moment) {
         let begin = Instant::now();
         let found = look_for(PATIENCE, LOOK, || {
             let is_time = match moment {
                 Moment::Before(_) | Moment::Behind(_) => self.lab.dead(),
-                Moment::In(step) => {
-                    let view = self.lab.try_show_run(run)?;
-                    view["pending"]["why"] == "working"
-                        && format!("{}-{}", view["current_stage"].as_str()?, view["round"]) == step
-                        && self.is_worked_at()
-                }
+                // What it does beside its files it does first. Before that an agent may not have been told anything, and then nothing is cut.
+                Moment::In(step) => self.effects().contains_key(step) && self.is_worked_at(),
                 Moment::After(time) => begin.elapsed() >= time,
             };
             (is_time || self.tend(run)).then_some(())
@@ -153,8 +168,14 @@ impl Campaign {
         seen.iter().any(|one| marked(&one.holder_id).members().is_ok_and(|members| !members.is_empty()))
     }
 
-    /// Kills, with everything else that is to die at the same time, and starts another daemon where there is none.
+    /// Kills, and starts another daemon where there is none.
     fn strike(&mut self, victim: Victim) {
+        self.kill(victim);
+        self.lab.start_if_dead();
+    }
+
+    /// Kills, with everything else that is to die at the same time.
+    fn kill(&mut self, victim: Victim) {
         let seen = inspect_all(&self.lab.home().join("holders")).unwrap_or_default();
         let holders = self.lab.living_holders();
         if matches!(victim, Victim::Daemon | Victim::Everything) {
@@ -170,7 +191,6 @@ impl Campaign {
                 let _ = marked(&one.holder_id).signal(Signal::KILL);
             }
         }
-        self.lab.start_if_dead();
     }
 
     /// Says that a run goes on that waits for a person, with the files as they were; tells whether it is over.
@@ -192,7 +212,7 @@ impl Campaign {
         over.unwrap_or_else(|| panic!("it does not end: {:#?}", self.lab.try_show_run(run)));
     }
 
-    fn judge(&self, run: &str, what: &str) {
+    fn judge(&mut self, run: &str, what: &str) {
         let records = self.lab.ledger(run);
         let told = || format!("{what}: {:#?}", kinds(&records));
         let of = |kind: &str, step: &str| {
@@ -217,6 +237,7 @@ impl Campaign {
         for step in STEPS {
             let (began, cut) = (of("step.began", step), of("step.interrupted", step));
             assert_eq!(began, cut + 1, "{step}: {}", told());
+            self.cuts += cut;
             let done = effects.get(step).copied().unwrap_or(0);
             assert!((1..=began).contains(&done), "{step} was done {done} times: {}", told());
         }
@@ -317,6 +338,23 @@ fn whoever_dies_at_a_boundary_of_the_ledger_no_finished_step_is_done_again() {
     for death in all.into_iter().skip(every / 2).step_by(every) {
         campaign.play(&[death]);
     }
+    assert!(campaign.cuts > 0);
+}
+
+/// I4, I9, I11: whoever dies on the way back, in the middle of a cut that is recorded or of files that are restored, is followed by one
+/// that goes on from there.
+#[test]
+fn a_daemon_that_dies_on_the_way_back_leaves_it_to_the_next() {
+    let mut campaign = Campaign::new();
+    if !is_long() {
+        for place in ["pipeline.before_restore", "pipeline.after_restore", "*#30"] {
+            assert!(campaign.play_return("implement-2", place), "it came by {place}");
+        }
+        return;
+    }
+    let died = (1..MOST_PLACES).take_while(|nth| campaign.play_return("implement-2", &format!("*#{nth}")));
+    let died = died.count();
+    assert!((20..MOST_PLACES - 1).contains(&died), "it came by {died} places");
 }
 
 /// I4, I9, I11: several deaths in a run, whoever dies and whenever.
