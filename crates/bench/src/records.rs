@@ -20,6 +20,7 @@ pub(crate) fn beginning() -> Vec<Draft> {
         command: None,
     };
     let created = SessionCreated {
+        parent: None,
         title: "Fix the parser's last token".into(),
         working_dir: "/home/someone/src/project".into(),
         provider,

@@ -17,5 +17,6 @@ pub mod short_id;
 pub mod snapshot_text;
 pub mod status_text;
 pub mod task;
+mod tree;
 pub mod wait_text;
 pub mod worktree_text;

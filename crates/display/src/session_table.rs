@@ -1,5 +1,6 @@
 //! The sessions as a table that fits the terminal.
 
+use std::collections::HashMap;
 use std::io::Write;
 
 use anstyle::Style;
@@ -16,7 +17,8 @@ use crate::status_text::{forked_from, held, is_unknown, label, last_run, next, s
 /// Where there is less room than this, a session's last words are left out.
 const LEAST_WORDS: usize = 8;
 
-/// Writes a line for each session, and below it what someone should know.
+/// Writes a line for each session, and below it what someone should know; those of the steps of a pipeline run are indented below its
+/// name.
 pub fn write_table(
     out: &mut dyn Write,
     sessions: &[&SessionView],
@@ -24,9 +26,16 @@ pub fn write_table(
     now: Timestamp,
 ) -> Result<(), Failure> {
     let len = short_len(sessions.iter().map(|session| session.id.as_str()));
+    let sessions = with_parents(sessions);
     let rows: Vec<_> = sessions.iter().map(|session| row(session, len, now)).collect();
     let (lines, used) = output::table(&rows);
-    for (session, mut line) in sessions.iter().zip(lines) {
+    let mut run = None;
+    for (session, mut line) in sessions.into_iter().zip(lines) {
+        let parent = session.parent.as_ref().map(|parent| &*parent.run_id);
+        if let Some(name) = parent.filter(|_| parent != run) {
+            writeln!(out, "{}", styled(DIM, sanitise::line(name)))?;
+        }
+        run = parent;
         let words = session.last_words.as_deref().unwrap_or(&session.title);
         let room = output::width().saturating_sub(used);
         if room >= LEAST_WORDS {
@@ -61,6 +70,19 @@ pub fn write_table(
     Ok(())
 }
 
+/// Returns the sessions with those of one pipeline run together, where the first of them stood.
+fn with_parents<'a>(sessions: &[&'a SessionView]) -> Vec<&'a SessionView> {
+    let run = |session: &SessionView| session.parent.as_ref().map(|parent| parent.run_id.clone());
+    let mut places = HashMap::new();
+    let mut placed: Vec<(usize, &SessionView)> = Vec::with_capacity(sessions.len());
+    for (place, session) in sessions.iter().enumerate() {
+        let place = run(session).map_or(place, |run| *places.entry(run).or_insert(place));
+        placed.push((place, session));
+    }
+    placed.sort_by_key(|(place, _)| *place);
+    placed.into_iter().map(|(_, session)| session).collect()
+}
+
 fn row(session: &SessionView, len: usize, now: Timestamp) -> Vec<(Style, String)> {
     let mut status = label(session);
     if session.queued > 0 {
@@ -68,7 +90,14 @@ fn row(session: &SessionView, len: usize, now: Timestamp) -> Vec<(Style, String)
     }
     let home = std::env::var("HOME").ok();
     vec![
-        (BOLD, short(session.id.as_str(), len).to_owned()),
+        (
+            BOLD,
+            format!(
+                "{}{}",
+                if session.parent.is_some() { "  " } else { "" },
+                short(session.id.as_str(), len)
+            ),
+        ),
         (style(session), status),
         (DIM, if is_unknown(session) { String::new() } else { age(session.since, now) }),
         (PLAIN, sanitise::line(&session.agent)),
@@ -98,7 +127,40 @@ fn directory(path: &str, home: Option<&str>) -> String {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::{Value, json};
+
     use super::*;
+
+    #[test]
+    fn sessions_of_one_run_stand_together() {
+        let session = |id: &str, run: Option<&str>| {
+            let shown = rekindle_testkit::session_view::session("idle", Value::Null, Value::Null);
+            let parent = run.map(|run| json!({"run_id": run, "task_id": null, "step_id": "review-1"}));
+            SessionView {
+                id: id.parse().expect("an id"),
+                parent: serde_json::from_value(json!(parent)).expect("a parent"),
+                ..shown
+            }
+        };
+        let all = [
+            session("sess_1", None),
+            session("sess_2", Some("run-1")),
+            session("sess_3", None),
+            session("sess_4", Some("run-2")),
+            session("sess_5", Some("run-1")),
+        ];
+        let order = with_parents(&all.iter().collect::<Vec<_>>());
+        let order: Vec<&str> = order.iter().map(|session| session.id.as_str()).collect();
+        assert_eq!(order, ["sess_1", "sess_2", "sess_5", "sess_3", "sess_4"]);
+        let mut out = Vec::new();
+        write_table(&mut out, &all.iter().collect::<Vec<_>>(), false, Timestamp::default()).expect("written");
+        let text = anstream::adapter::strip_bytes(&out).into_vec();
+        let text = String::from_utf8(text).expect("UTF-8");
+        let starts: Vec<&str> =
+            text.lines().map(|line| line.split_once("  idle").map_or(line, |(id, _)| id)).collect();
+        assert_eq!(starts.iter().filter(|line| line.starts_with("run-")).count(), 2, "{text}");
+        assert_eq!(starts.iter().filter(|line| line.starts_with("  ")).count(), 3, "{text}");
+    }
 
     #[test]
     fn ages_and_directories_are_short() {

@@ -123,6 +123,7 @@ pub fn fork(parent: &SessionState, from: ForkedFrom, wishes: Wishes) -> SessionC
     let stays_there = wishes.working_dir.as_ref().is_none_or(|place| *place == parent.working_dir);
     let worktree = stays_there.then(|| parent.worktree_of_fork(wishes.takes_place)).flatten();
     SessionCreated {
+        parent: None,
         worktree: worktree.map(Box::new),
         title: wishes.title.unwrap_or_else(|| parent.title.clone()).into(),
         working_dir: wishes.working_dir.unwrap_or_else(|| parent.working_dir.clone()).into(),

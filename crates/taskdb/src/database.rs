@@ -114,6 +114,18 @@ impl TaskDb {
         rows.iter().map(read).collect()
     }
 
+    /// Returns how far the rows of the pipeline runs of a home have come, with what their projections need to go on.
+    pub fn pipeline_cursors(&mut self, home_id: &str) -> Result<Vec<(String, Cursor)>, DbError> {
+        let asked =
+            "SELECT stream, seq, h, state FROM cursors WHERE home_id = $1 AND stream LIKE 'pl~_%' ESCAPE '~'";
+        let read = |row: &Row| {
+            let seq = u64::try_from(row.int(1)?).unwrap_or(0);
+            let state = row.maybe_text(3)?.map(str::to_owned);
+            Ok((row.text(0)?.to_owned(), Cursor { seq, h: row.text(2)?.to_owned(), state }))
+        };
+        self.sql.query(asked, &[Value::Text(home_id.into())])?.iter().map(read).collect()
+    }
+
     /// Writes a batch: all of it or nothing.
     pub fn write(&mut self, batch: &Batch) -> Result<(), DbError> {
         let mut rows = batch.tasks.iter().map(TaskRow::values);

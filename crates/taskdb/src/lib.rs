@@ -1,4 +1,4 @@
-//! Tasks as rows of a database: a projection of the stream of tasks, for questions. What is true of a task is in the stream; rows may
+//! Tasks as rows of a database: a projection of the stream of tasks, of the runs of sessions and of the ledgers of pipelines, for questions. What is true of a task is in the stream; rows may
 //! be deleted, fall behind or come from an old backup, and catch up by the records behind the cursor that was written with them.
 //!
 //! [`project`] says what a record does to a row, purely. [`TaskDb`] writes rows and asks for them, in SQL that both databases
@@ -11,6 +11,7 @@ mod error;
 mod migrations;
 mod postgres_sql;
 pub mod project;
+mod project_pipeline;
 mod project_session;
 mod query;
 mod removal;
@@ -25,6 +26,7 @@ pub use database::{Batch, Cursor, TaskDb};
 pub use dialect::Dialect;
 pub use error::DbError;
 pub use postgres_sql::PostgresSql;
+pub use project_pipeline::{PipelineProjection, task_of_run};
 pub use project_session::{Changes, SessionProjection, tasks_begun};
 pub use query::{TaskPage, TaskQuery};
 pub use row::{Progress, TaskRow, TaskUsage, TransitionRow};

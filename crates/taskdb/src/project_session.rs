@@ -14,6 +14,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use crate::project::Owner;
+use crate::project_pipeline::task_of_run;
 use crate::row::{Progress, TaskRow, TaskUsage, TransitionRow};
 use crate::run_transition::{Seen, Told, transition};
 
@@ -254,7 +255,7 @@ fn new_row(
         home_id: owner.home_id.clone(),
         host: owner.host.clone(),
         kind: TaskKind::Run,
-        parent_id: None,
+        parent_id: state.parent.as_deref().and_then(|parent| task_of_run(parent.pipeline_id)),
         title: state.title.clone(),
         prompt,
         working_dir: state.working_dir.clone(),

@@ -1,10 +1,11 @@
 //! What is removed from a database: everything of a home or of a session, so that it is written again, and what ended long ago.
 
-use rekindle_domain::id::SessionId;
+use rekindle_domain::id::{PipelineId, SessionId};
 use rekindle_domain::time::Timestamp;
 
 use crate::database::{COUNT, TaskDb};
 use crate::error::DbError;
+use crate::project_pipeline::task_of_run;
 use crate::sql::{Sql, Value};
 
 impl TaskDb {
@@ -42,6 +43,23 @@ impl TaskDb {
                 named,
             )?;
             sql.execute_each("DELETE FROM cursors WHERE home_id = $1 AND stream = $2", named)
+        })
+    }
+
+    /// Forgets what the records of a pipeline run said: its row. Those of its steps are what their sessions said.
+    pub fn forget_pipeline(&mut self, home_id: &str, run: PipelineId) -> Result<(), DbError> {
+        let text = |text: String| Value::Text(text.into());
+        let stream = vec![text(home_id.to_owned()), text(run.to_string())];
+        self.in_transaction(|sql| {
+            if let Some(task) = task_of_run(run) {
+                let names = vec![text(home_id.to_owned()), text(task.to_string())];
+                let which = "home_id = $1 AND task_id = $2 AND kind = 'pipeline'";
+                uncount(sql, home_id, which, &names)?;
+                let named = std::slice::from_ref(&names);
+                sql.execute_each("DELETE FROM task_transitions WHERE home_id = $1 AND task_id = $2", named)?;
+                sql.execute_each(&format!("DELETE FROM tasks WHERE {which}"), named)?;
+            }
+            sql.execute_each("DELETE FROM cursors WHERE home_id = $1 AND stream = $2", &[stream])
         })
     }
 

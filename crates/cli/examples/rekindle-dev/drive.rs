@@ -158,6 +158,7 @@ fn session(store: &Store, args: &Args) -> Result<SessionId, Failure> {
     let session = SessionId::mint(id_millis(), random()?);
     let working_dir = std::path::absolute(&args.cwd).map_err(failed)?.display().to_string();
     let created = SessionCreated {
+        parent: None,
         title: "driven".into(),
         working_dir: working_dir.into(),
         provider: Provider { profile: args.profile().name().into(), ..Provider::default() },

@@ -42,6 +42,7 @@ mod outside;
 mod pipeline_commands;
 mod pipeline_deaths;
 mod pipeline_lab;
+mod pipeline_tree;
 mod pipelines;
 mod power;
 mod ps_watch;

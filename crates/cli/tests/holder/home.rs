@@ -106,6 +106,7 @@ impl Home {
     pub(crate) fn own(&self) -> Arc<Store> {
         let store = Arc::new(crate::kills::store(&self.path("home")));
         let created = SessionCreated {
+            parent: None,
             title: "t".into(),
             working_dir: self.path("").display().to_string().into(),
             provider: Provider { profile: "exec".into(), ..Provider::default() },

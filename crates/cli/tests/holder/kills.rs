@@ -149,6 +149,7 @@ fn make_home(lab: &Lab, held: &Held) -> PathBuf {
         let store = store(&home);
         store.create(session).expect("a session");
         let created = SessionCreated {
+            parent: None,
             title: "t".into(),
             working_dir: "/w".into(),
             provider: Provider { profile: "exec".into(), ..Provider::default() },

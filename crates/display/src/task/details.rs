@@ -38,7 +38,14 @@ pub fn write_task(out: &mut dyn Write, task: &TaskView) -> Result<(), Failure> {
     if let Some(branch) = &task.branch {
         line("branch", sanitise::line(branch))?;
     }
-    line("attempt", format!("{} of {}", task.attempt, task.max_attempts))?;
+    if let Some(run) = &task.pipeline_run {
+        line("run", ours(format_args!("pipeline show {}", sanitise::line(run))).to_string())?;
+    } else {
+        line("attempt", format!("{} of {}", task.attempt, task.max_attempts))?;
+    }
+    if let Some(parent) = task.parent_id {
+        line("part of", ours(format_args!("task show {parent}")).to_string())?;
+    }
     line(
         "asked for",
         format!("{} by {}", when(task.created_at, now), task.created_by.as_deref().unwrap_or("somebody")),

@@ -11,16 +11,18 @@ use rekindle_terminal::sanitise;
 use rekindle_wire::view::TaskView;
 
 use crate::short_id::{short, short_len};
+use crate::tree::tree;
 
 /// Where there is less room than this, a task's words are left out.
 const LEAST_WORDS: usize = 8;
 
-/// Writes a line for each task, and below it what someone should know.
+/// Writes a line for each task, and below it what someone should know; parts of a task are indented below it.
 pub fn write_tasks(out: &mut dyn Write, tasks: &[TaskView], now: Timestamp) -> Result<(), Failure> {
     let len = short_len(tasks.iter().map(|task| task.id.as_str()));
-    let rows: Vec<_> = tasks.iter().map(|task| row(task, len, now)).collect();
+    let tasks = tree(tasks, |task| task.id, |task| task.parent_id);
+    let rows: Vec<_> = tasks.iter().map(|(depth, task)| row(task, *depth, len, now)).collect();
     let (lines, used) = output::table(&rows);
-    for (task, mut line) in tasks.iter().zip(lines) {
+    for ((_, task), mut line) in tasks.into_iter().zip(lines) {
         let room = output::width().saturating_sub(used);
         if room >= LEAST_WORDS {
             line.push_str(&cut(&what(task), room));
@@ -62,14 +64,14 @@ pub(super) fn why(task: &TaskView) -> Option<&str> {
     }
 }
 
-fn row(task: &TaskView, len: usize, now: Timestamp) -> Vec<(Style, String)> {
+fn row(task: &TaskView, depth: usize, len: usize, now: Timestamp) -> Vec<(Style, String)> {
     let status = match task.position {
         Some(position) => format!("{} #{position}", task.status.as_str()),
         None if task.progress.as_ref().is_some_and(|progress| progress.stalled) => "stalled".to_owned(),
         None => task.status.as_str().to_owned(),
     };
     vec![
-        (BOLD, short(task.id.as_str(), len).to_owned()),
+        (BOLD, format!("{}{}", "  ".repeat(depth), short(task.id.as_str(), len))),
         (style(task.status), status),
         (DIM, ago(task.started_at.unwrap_or(task.created_at), now)),
         (PLAIN, sanitise::line(&task.agent)),

@@ -129,6 +129,7 @@ pub fn task_session(
     life: &Life,
 ) -> Vec<Draft> {
     let created = SessionCreated {
+        parent: None,
         title: spec.title.clone().into(),
         working_dir: spec.working_dir.clone().into(),
         provider: spec.provider.clone(),

@@ -45,8 +45,9 @@ pub use run::{
     tool_label,
 };
 pub use session::{
-    CheckpointMode, ForkedFrom, Imported, MessageAgent, MessageUser, OnUncertain, Options, Permissions,
-    Provider, Restoring, ResumePolicy, SessionClosed, SessionCreated, SessionDeleted, SessionUpdated,
+    CheckpointMode, ForkedFrom, Imported, MessageAgent, MessageUser, OnUncertain, Options, ParentStep,
+    Permissions, Provider, Restoring, ResumePolicy, SessionClosed, SessionCreated, SessionDeleted,
+    SessionUpdated,
 };
 pub use task::{
     DEFAULT_ATTEMPTS, Dependency, DependencyCondition, EndedTask, TaskCancelRequested, TaskChanged,

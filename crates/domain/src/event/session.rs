@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::{GitWorktree, Persistence, Raw, Worktree};
 use crate::blob_id::BlobId;
 use crate::chain::ChainHash;
-use crate::id::{MessageId, RunId, SessionId, WaitId};
+use crate::id::{MessageId, PipelineId, RunId, SessionId, StepId, WaitId};
 use crate::snapshot_name::SnapshotName;
 use crate::time::Timestamp;
 
@@ -244,6 +244,18 @@ pub struct SessionCreated<'a> {
     /// The worktree that it works in: made before its first agent is launched, unless it is there already.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub worktree: Option<Box<Worktree>>,
+    /// What it is a part of: the step of a pipeline run that it is an attempt at.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parent: Option<Box<ParentStep>>,
+}
+
+/// A step of a pipeline run, as the session of an attempt at it names it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ParentStep {
+    /// The run.
+    pub pipeline_id: PipelineId,
+    /// The step.
+    pub step_id: StepId,
 }
 
 /// Files that are being restored: no run begins before that is done, or was given up.

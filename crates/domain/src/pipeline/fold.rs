@@ -76,6 +76,7 @@ impl PipelineState {
             on_cut: started.on_cut,
             on_drift: started.on_drift,
             options: started.options.as_deref().cloned().unwrap_or_default(),
+            budget: started.budget,
             by: started.by.as_ref().into(),
             idempotency_key: started.idempotency_key.as_ref().map(|key| key.as_ref().into()),
         }));

@@ -11,8 +11,8 @@ use super::outcome;
 use crate::blob_id::BlobId;
 use crate::chain::Position;
 use crate::event::{
-    AgentIdentity, BlobRef, FilesTouched, OnCut, OnDrift, Options, PipelineConfig, ProjectConfig, Raw,
-    StageConfig, StepCounts, StepCut, TaskConfig, Usage,
+    AgentIdentity, BlobRef, Budget, FilesTouched, OnCut, OnDrift, Options, PipelineConfig, ProjectConfig,
+    Raw, StageConfig, StepCounts, StepCut, TaskConfig, Usage,
 };
 use crate::id::{PipelineId, RunId, SessionId, StepId, StepKey};
 use crate::string_enum::string_enums;
@@ -86,6 +86,8 @@ pub struct Started {
     pub on_drift: Option<OnDrift>,
     /// Settings of the sessions of its steps.
     pub options: Options,
+    /// The most that all of its steps may use.
+    pub budget: Option<Budget>,
     /// Who started it.
     pub by: String,
     /// The key that it was asked for with, as it is stored.

@@ -49,6 +49,7 @@ impl SessionState {
                 let restoring = created.restoring.clone();
                 self.restoring = restoring.map(|restoring| Restoring { seq: Some(seq), ..restoring });
                 self.worktree.clone_from(&created.worktree);
+                self.parent.clone_from(&created.parent);
                 self.title = created.title.as_ref().into();
                 self.working_dir = created.working_dir.as_ref().into();
                 self.provider = created.provider.clone();

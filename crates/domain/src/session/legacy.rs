@@ -44,6 +44,7 @@ impl LegacySnapshot {
         }
         let mut records: Vec<Draft> = vec![
             SessionCreated {
+                parent: None,
                 title: self.title.clone().into(),
                 working_dir: self.working_dir.clone().into(),
                 provider: self.provider.clone(),

@@ -33,7 +33,8 @@ use crate::chain::ChainHash;
 pub use crate::chain::Position;
 pub use crate::event::IllegalTransition;
 use crate::event::{
-    ForkedFrom, InterruptReason, Options, ProcessIdentity, Provider, Restoring, UncertainTool, Worktree,
+    ForkedFrom, InterruptReason, Options, ParentStep, ProcessIdentity, Provider, Restoring, UncertainTool,
+    Worktree,
 };
 use crate::id::{BootId, HolderId, MessageId, RunId, SessionId, WaitId};
 use crate::line::Source;
@@ -135,6 +136,9 @@ pub struct SessionState {
     /// The worktree that it works in.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub worktree: Option<Box<Worktree>>,
+    /// The step of a pipeline run that it is an attempt at, if it is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parent: Option<Box<ParentStep>>,
     /// It takes no more prompts.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub closed: bool,
@@ -287,6 +291,7 @@ impl SessionState {
             restoring: None,
             restored_files: None,
             worktree: None,
+            parent: None,
             closed: false,
             replaced_by: None,
             deleted: false,

@@ -554,7 +554,7 @@ pub(super) fn session() -> Value {
         "wait": wait(), "waits": [wait()], "queued": 0, "held": null,
         "usage": {"input_tokens": 0, "output_tokens": 0, "cost": null}, "cursor": "…", "closed": false,
         "created_at": "2026-02-21T10:00:00.000Z", "updated_at": "2026-02-21T10:03:14.000Z",
-        "last_words": "May I run the tests?", "health": {"state": "ok"}, "forked_from": null, "replaced_by": null, "worktree": null,
+        "last_words": "May I run the tests?", "health": {"state": "ok"}, "forked_from": null, "replaced_by": null, "worktree": null, "parent": null,
     })
 }
 

@@ -100,6 +100,7 @@ pub(crate) fn prepare(new: &NewSession, key: Option<&Key>) -> Result<Prepared> {
     }
     let title = new.title.clone().unwrap_or_else(|| prompt.as_ref().map_or_else(String::new, title));
     let created = SessionCreated {
+        parent: None,
         title: title.into(),
         working_dir: new.working_dir.clone().into(),
         provider,

@@ -29,6 +29,7 @@ use rekindle_domain::event::CancelReason;
 use rekindle_domain::id::{RunId, SessionId, TaskId};
 use rekindle_domain::kept_snapshot::{Policy, SnapshotName};
 use rekindle_domain::message_outcome::MessageOutcome;
+use rekindle_domain::task::compose::user;
 use rekindle_holder::client::Scopes;
 use rekindle_notify::BaseUrl;
 use rekindle_wire::code::Code;
@@ -266,9 +267,11 @@ impl Daemon {
         self.tasks.show_all(&made)
     }
 
-    /// Lists the tasks that have not ended.
+    /// Lists the tasks that have not ended, and behind them the runs of pipelines, each with the step that goes on.
     pub fn active_tasks(&self) -> Result<TaskList> {
-        self.tasks.active()
+        let mut list = self.tasks.active()?;
+        list.tasks.extend(self.pipelines.active());
+        Ok(list)
     }
 
     /// Lists tasks, ended or not, the newest first.
@@ -293,13 +296,19 @@ impl Daemon {
 
     /// Shows a task.
     pub fn task(&self, id: TaskId) -> Result<TaskView> {
-        self.tasks.show(id)
+        match self.pipelines.run_of(id) {
+            Some(run) => self.pipelines.show_task(run),
+            None => self.tasks.show(id),
+        }
     }
 
-    /// Cancels a task.
+    /// Cancels a task. A pipeline run is aborted.
     pub fn cancel_task(&self, id: TaskId, asked: &CancelTask, by: &str) -> Result<TaskView> {
-        self.tasks.cancel(id, asked.reason.as_deref(), by)?;
-        self.tasks.show(id)
+        match self.pipelines.run_of(id) {
+            Some(run) => self.pipelines.abort(run, asked.reason.as_deref(), &user(by))?,
+            None => self.tasks.cancel(id, asked.reason.as_deref(), by)?,
+        }
+        self.task(id)
     }
 
     /// Has a task that failed or was cancelled attempted again.

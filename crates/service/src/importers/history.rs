@@ -109,6 +109,7 @@ pub(super) fn records(
 ) -> Vec<(Timestamp, Draft)> {
     let mut history = History { foreign, at: session.created_at, records: Vec::new(), run: None, ids: 0 };
     history.push(SessionCreated {
+        parent: None,
         title: session.title.clone().into(),
         working_dir: session.working_dir.clone().into(),
         provider,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use rekindle_domain::blob_id::BlobId;
 use rekindle_domain::event::{
-    DEFAULT_PIPELINE, Event, OnCut, OnDrift, Options, PipelineStarted, ProjectConfig, TaskConfig,
+    Budget, DEFAULT_PIPELINE, Event, OnCut, OnDrift, Options, PipelineStarted, ProjectConfig, TaskConfig,
 };
 use rekindle_domain::id::{PipelineId, RunName, StepId};
 use rekindle_domain::line::Draft;
@@ -55,6 +55,8 @@ pub(crate) struct NewRun {
     pub(crate) on_drift: Option<OnDrift>,
     /// Settings of the sessions of its steps.
     pub(crate) options: Options,
+    /// The most that all of its steps may use.
+    pub(crate) budget: Option<Budget>,
     /// Variables for its agents.
     pub(crate) env: Env,
 }
@@ -200,6 +202,7 @@ impl Pipelines {
             on_cut,
             on_drift: new.on_drift,
             options: Some(Box::new(new.options)).filter(|options| **options != Options::default()),
+            budget: new.budget,
             by: by.to_owned().into(),
             idempotency_key: key.map(|key| key.as_stored().into()),
         };

@@ -3,6 +3,7 @@
 
 mod agent_events;
 mod artifacts;
+mod as_task;
 mod claims;
 mod config_check;
 mod create;

@@ -77,6 +77,7 @@ impl Pipelines {
             on_cut: new.on_cut,
             on_drift: new.on_drift,
             options: options(new.permissions, new.resume.unwrap_or_default(), new.umask)?,
+            budget: new.budget,
             env: new.env,
         })
     }

@@ -6,8 +6,8 @@ use rekindle_domain::recovery::{AgentPresence, Circumstances, Held, Step, next_s
 use rekindle_domain::session::SessionState;
 use rekindle_domain::token::TokenIndex;
 use rekindle_wire::view::{
-    Connection, ForkView, Health, HealthState, RunState, RunView, SessionView, WaitState, WaitView,
-    WorktreeView,
+    Connection, ForkView, Health, HealthState, RunState, RunView, SessionParentView, SessionView, WaitState,
+    WaitView, WorktreeView,
 };
 
 use super::Views;
@@ -178,5 +178,6 @@ pub fn session_view(
             merged_into: worktree.merged_into.clone(),
             removed: worktree.removed,
         }),
+        parent: state.parent.as_deref().map(SessionParentView::of),
     }
 }

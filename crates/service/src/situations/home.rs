@@ -147,6 +147,7 @@ impl Home {
         };
         home.open();
         let created = SessionCreated {
+            parent: None,
             title: "t".into(),
             working_dir: setup.working_dir.into(),
             provider: setup.provider,

@@ -31,6 +31,7 @@ fn add_session(home: &Home, number: u64, bytes: usize) -> SessionId {
     let session = SessionId::mint(number, number.into());
     let (message_id, run_id) = (MessageId::mint(1, number.into()), RunId::mint(1, number.into()));
     let created = SessionCreated {
+        parent: None,
         title: format!("number {number}").into(),
         working_dir: "/".into(),
         provider: Provider {

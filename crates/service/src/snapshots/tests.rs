@@ -37,6 +37,7 @@ impl Home {
     /// Begins a session.
     fn begin(&self, session: SessionId, options: Options) {
         let created = SessionCreated {
+            parent: None,
             title: "t".into(),
             working_dir: "/w".into(),
             provider: Provider { profile: "acp".into(), ..Provider::default() },

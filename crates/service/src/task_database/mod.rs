@@ -1,6 +1,7 @@
 //! The database of tasks, for questions: a thread that brings it up to date with the stream of tasks and answers what is asked of it.
 //! Nothing ever begins because of a row: while the database cannot be reached tasks go on, and only questions are refused.
 
+mod stale_pipelines;
 mod stale_sessions;
 mod thread;
 
@@ -9,7 +10,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use rekindle_domain::id::{SessionId, StreamId, TaskId};
+use rekindle_domain::id::{StreamId, TaskId};
 use rekindle_domain::time::Clock;
 use rekindle_store::Store;
 use rekindle_taskdb::project::Owner;
@@ -31,8 +32,8 @@ const PATIENCE: Duration = Duration::from_secs(30);
 enum Ask {
     /// The stream of tasks has grown.
     TasksGrown,
-    /// Sessions have grown.
-    SessionsGrown,
+    /// Sessions or pipeline runs have grown.
+    RunsGrown,
     List(Box<TaskQuery>, SyncSender<Answer<TaskPage>>),
     Tasks(Vec<TaskId>, SyncSender<Answer<Vec<TaskRow>>>),
     Transitions(TaskId, SyncSender<Answer<Vec<TransitionRow>>>),
@@ -48,8 +49,8 @@ type Answer<T> = std::result::Result<T, String>;
 struct Tools {
     store: Arc<Store>,
     directory: Arc<Directory>,
-    /// Sessions that have grown since their rows were written.
-    grown: Arc<Mutex<BTreeSet<SessionId>>>,
+    /// Sessions and pipeline runs that have grown since their rows were written.
+    grown: Arc<Mutex<BTreeSet<StreamId>>>,
     owner: Owner,
     settings: DatabaseSettings,
     clock: Arc<dyn Clock>,
@@ -58,7 +59,7 @@ struct Tools {
 /// The database of tasks.
 pub(crate) struct TaskDatabase {
     ask: SyncSender<Ask>,
-    grown: Arc<Mutex<BTreeSet<SessionId>>>,
+    grown: Arc<Mutex<BTreeSet<StreamId>>>,
     /// What the thread takes over when it begins.
     waiting: Mutex<Option<(Receiver<Ask>, Tools)>>,
 }
@@ -90,12 +91,12 @@ impl TaskDatabase {
         if stream == StreamId::tasks() {
             let _ = self.ask.try_send(Ask::TasksGrown);
         }
-        if let Some(session) = stream.session() {
+        if stream.session().is_some() || stream.pipeline().is_some() {
             let mut grown = locked(&self.grown);
             let is_first = grown.is_empty();
-            grown.insert(session);
+            grown.insert(stream);
             if is_first {
-                let _ = self.ask.try_send(Ask::SessionsGrown);
+                let _ = self.ask.try_send(Ask::RunsGrown);
             }
         }
     }

@@ -11,12 +11,13 @@ use rekindle_domain::time::Timestamp;
 use rekindle_store::commit::Commits;
 use rekindle_taskdb::{DbError, TaskDb, TaskStats};
 
+use super::stale_pipelines;
 use super::stale_sessions::{find_stale, is_without_runs};
 use super::{Ask, Tools};
 use crate::error::chain;
 use crate::lock::locked;
 use crate::task_rows::{
-    CatchUpError, NotConnected, Reached, UnknownTask, catch_up, catch_up_session, connect,
+    CatchUpError, NotConnected, Reached, UnknownTask, catch_up, catch_up_pipeline, catch_up_session, connect,
 };
 use crate::test_knobs::hurried;
 
@@ -51,9 +52,9 @@ enum Connection {
 /// A database that can be asked.
 struct Opened {
     db: TaskDb,
-    /// Sessions whose rows are behind; none is known until all sessions are.
-    behind: Option<BTreeSet<SessionId>>,
-    /// When sessions that have grown are written.
+    /// Sessions and pipeline runs whose rows are behind; none is known until all sessions are.
+    behind: Option<BTreeSet<StreamId>>,
+    /// When those that have grown are written.
     due: Option<Instant>,
     /// When what ended long ago was removed.
     removed: Option<Instant>,
@@ -81,7 +82,7 @@ pub(super) fn run(asked: &Receiver<Ask>, tools: &Tools) {
         let leaves = matches!(ask, Ask::Leave);
         // Whoever asks is told of everything that was recorded before.
         connection = connection.and(|opened| match &ask {
-            Ask::SessionsGrown => {
+            Ask::RunsGrown => {
                 opened.due.get_or_insert_with(|| Instant::now() + SESSIONS_EVERY);
                 Ok(())
             }
@@ -103,24 +104,30 @@ impl Opened {
         as_of_before(catch_up(&*tools.store, &tools.owner, &mut self.db))
     }
 
-    /// Brings the rows of the sessions up to date that have grown.
+    /// Brings the rows of the sessions and pipeline runs up to date that have grown.
     fn catch_up_grown(&mut self, tools: &Tools) -> Result<(), DbError> {
         self.due = None;
         let grown = std::mem::take(&mut *locked(&tools.grown));
-        for session in grown.into_iter().filter(|session| !is_without_runs(tools, *session)) {
-            while self.catch_up_one(tools, session)? == Reached::More {}
+        let has_rows =
+            |stream: &StreamId| !stream.session().is_some_and(|session| is_without_runs(tools, session));
+        for stream in grown.into_iter().filter(has_rows) {
+            while self.catch_up_one(tools, stream)? == Reached::More {}
         }
         Ok(())
     }
 
-    /// Writes one batch of a session; what cannot be written yet is due later.
-    fn catch_up_one(&mut self, tools: &Tools, session: SessionId) -> Result<Reached, DbError> {
+    /// Writes one batch of a session or a pipeline run; what cannot be written yet is due later.
+    fn catch_up_one(&mut self, tools: &Tools, stream: StreamId) -> Result<Reached, DbError> {
+        let Some(session) = stream.session() else {
+            let Some(run) = stream.pipeline() else { return Ok(Reached::End) };
+            return reached(catch_up_pipeline(&*tools.store, &tools.owner, &mut self.db, run, u64::MAX));
+        };
         let mut reached = self.write_one(tools, session, UnknownTask::Wait)?;
         if reached == Reached::UnknownTask && self.catch_up_with_recorded(tools)? {
             reached = self.write_one(tools, session, UnknownTask::PassOver)?;
         }
         if reached == Reached::UnknownTask {
-            locked(&tools.grown).insert(session);
+            locked(&tools.grown).insert(stream);
             self.due = Some(Instant::now() + SESSIONS_EVERY);
         }
         Ok(reached)
@@ -132,10 +139,7 @@ impl Opened {
         session: SessionId,
         unknown: UnknownTask,
     ) -> Result<Reached, DbError> {
-        match catch_up_session(&*tools.store, &tools.owner, &mut self.db, session, u64::MAX, unknown) {
-            Ok(reached) => Ok(reached),
-            Err(error) => as_of_before(Err(error)).map(|()| Reached::End),
-        }
+        reached(catch_up_session(&*tools.store, &tools.owner, &mut self.db, session, u64::MAX, unknown))
     }
 
     /// Brings the rows of tasks up to date with everything that is recorded, be it not in their log yet; tells whether they are.
@@ -155,16 +159,18 @@ impl Opened {
     fn go_on(&mut self, tools: &Tools) -> Result<(), DbError> {
         if self.behind.is_none() && tools.directory.is_surveyed() {
             locked(&tools.grown).clear();
-            self.behind = Some(find_stale(tools, &mut self.db)?);
+            let runs = stale_pipelines::find_stale(tools, &mut self.db)?;
+            let sessions = find_stale(tools, &mut self.db)?;
+            self.behind = Some(sessions.into_iter().map(StreamId::from).chain(runs).collect());
         }
         if self.due.is_some_and(|due| due <= Instant::now()) {
             return self.catch_up_grown(tools);
         }
-        if let Some(session) = self.behind.as_ref().and_then(|behind| behind.first().copied()) {
-            if self.catch_up_one(tools, session)? != Reached::More
+        if let Some(stream) = self.behind.as_ref().and_then(|behind| behind.first().copied()) {
+            if self.catch_up_one(tools, stream)? != Reached::More
                 && let Some(behind) = &mut self.behind
             {
-                behind.remove(&session);
+                behind.remove(&stream);
             }
             return Ok(());
         }
@@ -202,6 +208,14 @@ impl Opened {
                 self.due.map_or(removal, |due| removal.min(due.saturating_duration_since(Instant::now())))
             }
         }
+    }
+}
+
+/// Returns how far the rows of a stream have come; whose log cannot be read now is behind.
+fn reached(outcome: Result<Reached, CatchUpError>) -> Result<Reached, DbError> {
+    match outcome {
+        Ok(reached) => Ok(reached),
+        Err(error) => as_of_before(Err(error)).map(|()| Reached::End),
     }
 }
 
@@ -281,7 +295,7 @@ impl Connection {
         };
         let db = &mut opened.db;
         let failed = match ask {
-            Ask::TasksGrown | Ask::SessionsGrown | Ask::Leave => None,
+            Ask::TasksGrown | Ask::RunsGrown | Ask::Leave => None,
             Ask::List(query, reply) => tell(db.list(&query), |answer| drop(reply.send(answer))),
             Ask::Tasks(ids, reply) => tell(db.tasks(&ids), |answer| drop(reply.send(answer))),
             Ask::Transitions(task, reply) => tell(db.transitions(task), |answer| drop(reply.send(answer))),
@@ -331,7 +345,7 @@ fn broken(error: &DbError) -> Connection {
 fn refuse(ask: Ask, why: &str) {
     let why = why.to_owned();
     match ask {
-        Ask::TasksGrown | Ask::SessionsGrown | Ask::Leave => {}
+        Ask::TasksGrown | Ask::RunsGrown | Ask::Leave => {}
         Ask::List(_, reply) => drop(reply.send(Err(why))),
         Ask::Tasks(_, reply) => drop(reply.send(Err(why))),
         Ask::Transitions(_, reply) => drop(reply.send(Err(why))),

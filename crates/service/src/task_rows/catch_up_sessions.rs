@@ -4,12 +4,13 @@
 use std::collections::HashMap;
 use std::io;
 
-use rekindle_domain::id::{SessionId, StreamId, TaskId};
+use rekindle_domain::id::{PipelineId, SessionId, StreamId, TaskId};
 use rekindle_store::log::{Cursor as LogCursor, LogReader};
 use rekindle_taskdb::project::Owner;
 use rekindle_taskdb::{Batch, Changes, Cursor, SessionProjection, TaskDb, TaskRow, tasks_begun};
 
 use super::catch_up::{AT_ONCE, CatchUpError, behind, catch_up, hash, parse_lines, read_lines};
+use super::catch_up_pipelines::catch_up_pipeline;
 use super::log_source::Logs;
 
 /// How far the rows of a session have come.
@@ -88,12 +89,16 @@ pub(crate) fn write_all(
     owner: &Owner,
     db: &mut TaskDb,
     sessions: &[SessionId],
+    runs: &[PipelineId],
 ) -> Result<(), CatchUpError> {
     db.forget(&owner.home_id)?;
     catch_up(logs, owner, db)?;
     for session in sessions {
         let unknown = UnknownTask::PassOver;
         while catch_up_session(logs, owner, db, *session, u64::MAX, unknown)? == Reached::More {}
+    }
+    for run in runs {
+        while catch_up_pipeline(logs, owner, db, *run, u64::MAX)? == Reached::More {}
     }
     Ok(())
 }

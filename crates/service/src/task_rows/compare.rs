@@ -4,12 +4,14 @@
 use std::collections::HashSet;
 use std::vec;
 
-use rekindle_domain::id::{SessionId, StreamId, TaskId};
+use rekindle_domain::event::TaskKind;
+use rekindle_domain::id::{PipelineId, SessionId, StreamId, TaskId};
 use rekindle_domain::time::Timestamp;
 use rekindle_taskdb::project::Owner;
 use rekindle_taskdb::{Cursor, DbError, Sqlite, TaskCounts, TaskDb, TaskRow, TransitionRow};
 
 use super::catch_up::{CatchUpError, catch_up_to};
+use super::catch_up_pipelines::catch_up_pipeline;
 use super::catch_up_sessions::{Reached, UnknownTask, catch_up_session};
 use super::log_source::Logs;
 
@@ -50,8 +52,8 @@ pub(crate) fn compare(
         if let Some((row, _)) = &there {
             *counts.entry(row.agent_name.clone()).or_default().entry(row.status).or_default() += 1;
         }
-        let mut sessions = there.iter().chain(&wanted).filter_map(|(row, _)| row.session_id);
-        if sessions.any(|session| left_out.contains(&session)) {
+        let mut streams = there.iter().chain(&wanted).filter_map(|(row, _)| stream_of(row));
+        if streams.any(|stream| left_out.contains(&stream)) {
             continue;
         }
         if let Some(what) = difference(there.as_ref(), wanted.as_ref(), kept_since) {
@@ -65,14 +67,22 @@ pub(crate) fn compare(
     Ok(differences)
 }
 
-/// Makes rows anew of the records that those at hand were made of; returns them, and the sessions whose logs do not have these records.
+/// Returns the stream beside that of tasks of whose records a row is made, if there is one.
+fn stream_of(row: &TaskRow) -> Option<StreamId> {
+    match row.kind {
+        TaskKind::Pipeline => row.task_id.to_ulid().map(|ulid| PipelineId::from_ulid(ulid).into()),
+        TaskKind::Task | TaskKind::Run => row.session_id.map(StreamId::from),
+    }
+}
+
+/// Makes rows anew of the records that those at hand were made of; returns them, and the streams whose logs do not have these records.
 /// None if the log of the tasks does not.
 fn rebuild(
     logs: &dyn Logs,
     owner: &Owner,
     cursors: &[(String, Cursor)],
     watcher: &mut dyn FnMut(u64, u64),
-) -> Result<Option<(TaskDb, HashSet<SessionId>)>, CatchUpError> {
+) -> Result<Option<(TaskDb, HashSet<StreamId>)>, CatchUpError> {
     let mut rebuilt = TaskDb::open(Box::new(Sqlite::temporary()?))?;
     let mut left_out = HashSet::new();
     let is_reached = |rebuilt: &mut TaskDb, stream: &str, cursor: &Cursor| {
@@ -88,11 +98,20 @@ fn rebuild(
     }
     for (done, (stream, cursor)) in (0..).zip(cursors) {
         watcher(done, cursors.len() as u64);
-        let Ok(session) = stream.parse::<SessionId>() else { continue };
-        let unknown = UnknownTask::PassOver;
-        while catch_up_session(logs, owner, &mut rebuilt, session, cursor.seq, unknown)? == Reached::More {}
+        let log = if let Ok(session) = stream.parse::<SessionId>() {
+            let unknown = UnknownTask::PassOver;
+            while catch_up_session(logs, owner, &mut rebuilt, session, cursor.seq, unknown)? == Reached::More
+            {
+            }
+            StreamId::from(session)
+        } else if let Ok(run) = stream.parse::<PipelineId>() {
+            while catch_up_pipeline(logs, owner, &mut rebuilt, run, cursor.seq)? == Reached::More {}
+            StreamId::from(run)
+        } else {
+            continue;
+        };
         if !is_reached(&mut rebuilt, stream, cursor)? {
-            left_out.insert(session);
+            left_out.insert(log);
         }
     }
     Ok(Some((rebuilt, left_out)))

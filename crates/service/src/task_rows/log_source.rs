@@ -2,7 +2,7 @@
 
 use std::io;
 
-use rekindle_domain::id::SessionId;
+use rekindle_domain::id::{PipelineId, SessionId};
 use rekindle_store::Store;
 use rekindle_store::log::LogReader;
 use rekindle_store::offline::Offline;
@@ -13,6 +13,8 @@ pub trait Logs {
     fn tasks(&self) -> io::Result<LogReader>;
     /// Opens the log of a session.
     fn session(&self, session: SessionId) -> io::Result<LogReader>;
+    /// Opens the ledger of a pipeline run.
+    fn ledger(&self, run: PipelineId) -> io::Result<LogReader>;
 }
 
 impl Logs for Store {
@@ -23,6 +25,10 @@ impl Logs for Store {
     fn session(&self, session: SessionId) -> io::Result<LogReader> {
         self.reader(session)
     }
+
+    fn ledger(&self, run: PipelineId) -> io::Result<LogReader> {
+        self.ledger_reader(run)
+    }
 }
 
 impl Logs for Offline {
@@ -32,5 +38,9 @@ impl Logs for Offline {
 
     fn session(&self, session: SessionId) -> io::Result<LogReader> {
         self.reader(session)
+    }
+
+    fn ledger(&self, run: PipelineId) -> io::Result<LogReader> {
+        self.ledger_reader(run)
     }
 }

@@ -1,7 +1,8 @@
-//! Tasks and runs as rows of a database, made of the logs: which database that is, the records that it does not have yet, and whether
+//! Tasks, runs of sessions and pipeline runs as rows of a database, made of the logs: which database that is, the records that it does not have yet, and whether
 //! it says what the logs say.
 
 mod catch_up;
+mod catch_up_pipelines;
 mod catch_up_sessions;
 mod compare;
 mod connect;
@@ -17,6 +18,7 @@ use rekindle_store::home::HomeId;
 use rekindle_taskdb::project::Owner;
 
 pub use self::catch_up::{CatchUpError, catch_up};
+pub(crate) use self::catch_up_pipelines::catch_up_pipeline;
 pub(crate) use self::catch_up_sessions::{Reached, UnknownTask, catch_up_session, write_all};
 pub(crate) use self::compare::{Differences, compare};
 pub use self::connect::DatabaseChoice;

@@ -4,21 +4,31 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use rekindle_domain::blob_id::BlobId;
 use rekindle_domain::compose::begin::{Attempt, Life, NewMessage, session, task_session};
 use rekindle_domain::event::{
-    MessageAgent, Options, Provider, Raw, RunCompleted, RunFailed, SessionCreated, TaskClaimed, TaskCreated,
-    TaskEnded, TaskKind, TaskSpec, TaskStatus,
+    MessageAgent, Options, ParentStep, PipelineStarted, ProjectConfig, Provider, Raw, RunCompleted,
+    RunFailed, SessionCreated, StepCounts, StepFinished, TaskClaimed, TaskCreated, TaskEnded, TaskKind,
+    TaskSpec, TaskStatus,
 };
-use rekindle_domain::id::{BootId, MessageId, RunId, SessionId, StreamId, TaskId};
+use rekindle_domain::id::{
+    BootId, MessageId, PipelineId, RunId, RunName, SessionId, StepKey, StreamId, TaskId,
+};
 use rekindle_domain::line::Draft;
+use rekindle_domain::pipeline::compose::{self, Intention};
 use rekindle_domain::time::Timestamp;
 use rekindle_store::commit::Append;
 use rekindle_store::{Opener, Store};
-use rekindle_taskdb::{DbError, Dialect, Row, Sql, Sqlite, TaskDb, Value};
+use rekindle_taskdb::{
+    DbError, Dialect, PipelineProjection, Row, Sql, Sqlite, TaskDb, TaskQuery, Value, task_of_run,
+};
 use rekindle_testkit::clock::SimClock;
 use rekindle_testkit::sim::SimDisk;
 
 use super::*;
+
+const PIPELINE: &str = r#"{"tasks":[{"id":"T-1","goal":"Make it so"}],
+    "pipelines":{"default":{"stages":[{"name":"implement","agent":"a","prompt":"p"}]}}}"#;
 
 /// A home in which tasks were done.
 struct Home {
@@ -26,6 +36,7 @@ struct Home {
     clock: Arc<SimClock>,
     owner: Owner,
     sessions: Vec<SessionId>,
+    runs: Vec<PipelineId>,
 }
 
 impl Home {
@@ -35,7 +46,7 @@ impl Home {
         let store = Store::open(Arc::new(SimDisk::new(1)), "/home", opener, clock.clone()).expect("a home");
         store.open_tasks().expect("a stream of tasks");
         let owner = owner_of(store.home_id());
-        Home { store, clock, owner, sessions: Vec::new() }
+        Home { store, clock, owner, sessions: Vec::new(), runs: Vec::new() }
     }
 
     /// Has a task asked for, begun and ended.
@@ -74,8 +85,16 @@ impl Home {
 
     /// Has somebody begin a run by hand, which goes on.
     fn run_by_hand(&mut self, n: u64) -> SessionId {
+        self.run_of_step(n, None)
+    }
+
+    /// Has a run begun in a session that is part of nothing, or of the first step of a pipeline run.
+    fn run_of_step(&mut self, n: u64, of: Option<PipelineId>) -> SessionId {
+        let parent =
+            of.map(|pipeline_id| ParentStep { pipeline_id, step_id: "implement-1".parse().expect("a step") });
         let (session_id, spec) = (SessionId::mint(n, 2), spec(n));
         let created = SessionCreated {
+            parent: parent.map(Box::new),
             title: spec.title.into(),
             working_dir: spec.working_dir.into(),
             provider: spec.provider,
@@ -89,10 +108,66 @@ impl Home {
             restoring: None,
             worktree: None,
         };
-        let records = session(created, Some((message(n), RunId::mint(n, 2))), &life());
+        let run_id = RunId::mint(n, 2);
+        let records = session(created, Some((message(n), run_id)), &life());
         self.open(session_id);
-        self.append(Append::durable(session_id, records));
+        let mut append = Append::durable(session_id, records);
+        if let Some(run) = of {
+            let state = self.store.open_pipeline(run).expect("readable").expect("there").fold;
+            let began = compose::begin(state.current_step().expect("a step"), session_id, run_id);
+            append = append.and(run, vec![began]);
+        }
+        self.append(append);
         session_id
+    }
+
+    /// Has a pipeline run started and its step begun: the attempt and its session are one append.
+    fn pipeline(&mut self, n: u64) -> PipelineId {
+        let config: ProjectConfig = serde_json::from_str(PIPELINE).expect("a configuration");
+        let run = RunName::mint(n * 1_000, n).pipeline_id();
+        let tree = BlobId::of(b"tree");
+        let started = PipelineStarted {
+            pipeline: "default".into(),
+            task: Box::new(config.tasks[0].clone()),
+            config: Box::new(config),
+            config_hash: tree,
+            snapshot_id: "snap-1".into(),
+            tree,
+            working_dir: "/w".into(),
+            origin: "/w".into(),
+            on_cut: None,
+            by: "user:ada".into(),
+            on_drift: None,
+            budget: None,
+            options: None,
+            idempotency_key: None,
+        };
+        let (key, inputs_hash) = (StepKey::from_bytes([7; 32]), tree);
+        let first = Intention { key, from: tree, agent: None, inputs_hash };
+        self.store.create_pipeline(run).expect("made");
+        self.append(Append::durable(run, compose::start(run, started, first).expect("a start")));
+        let session_id = self.run_of_step(n, Some(run));
+        let state = self.store.open_pipeline(run).expect("readable").expect("there").fold;
+        let step = state.current_step().expect("a step");
+        let finished = StepFinished {
+            step_id: step.id.clone(),
+            key,
+            outcome: "completed".into(),
+            payload: None,
+            payload_blob: None,
+            to: tree,
+            files_touched: None,
+            usage: None,
+            cached: false,
+            counts: StepCounts::default(),
+        };
+        let run_id = RunId::mint(n, 2);
+        let completed = RunCompleted { run_id, stop_reason: None, usage: None };
+        self.append(Append::durable(session_id, vec![completed.into()]));
+        let records = compose::finish(&state, finished, |_| unreachable!("there is no other step"));
+        self.append(Append::durable(run, records.expect("an end")));
+        self.runs.push(run);
+        run
     }
 
     fn open(&mut self, session: SessionId) {
@@ -110,6 +185,9 @@ impl Home {
         catch_up(&self.store, &self.owner, db)?;
         for session in &self.sessions {
             while self.catch_up_one(db, *session, UnknownTask::Wait)? == Reached::More {}
+        }
+        for run in &self.runs {
+            while catch_up_pipeline(&self.store, &self.owner, db, *run, u64::MAX)? == Reached::More {}
         }
         Ok(())
     }
@@ -192,6 +270,39 @@ fn a_session_is_not_written_before_its_task() {
     assert_eq!(db.cursors(&home.owner.home_id).expect("asked").len(), 1);
 }
 
+#[test]
+fn attempts_at_steps_are_parts_of_their_run() {
+    let mut home = Home::new();
+    let run = home.pipeline(1);
+    let mut db = temporary();
+    home.catch_up(&mut db).expect("caught up");
+    let task = task_of_run(run).expect("a number");
+    let query = TaskQuery { parent: Some(task), limit: 10, ..TaskQuery::default() };
+    let parts = db.list(&query).expect("listed").tasks;
+    assert_eq!((parts.len(), parts[0].session_id, parts[0].kind), (1, Some(home.sessions[0]), TaskKind::Run));
+    let rows = db.tasks(&[task]).expect("asked");
+    assert_eq!(
+        (rows[0].kind, rows[0].status, rows[0].parent_id),
+        (TaskKind::Pipeline, TaskStatus::Completed, None)
+    );
+    // How long the ledger is says that nothing is behind.
+    let bytes = home.store.ledger_size(run).expect("there");
+    let known = db.pipeline_cursors(&home.owner.home_id).expect("asked");
+    let state = known[0].1.state.as_deref().expect("a state");
+    assert_eq!(serde_json::from_str::<PipelineProjection>(state).ok().map(|known| known.bytes), bytes);
+    // One that goes on after its row was removed has it again, with its history.
+    let (row, told) = (rows[0].clone(), db.transitions(task).expect("asked"));
+    let later = Timestamp::from_millis(i64::MAX / 2);
+    assert!(db.remove_ended(&home.owner.home_id, later, Timestamp::from_millis(0)).expect("removed") > 0);
+    assert!(db.tasks(&[task]).expect("asked").is_empty());
+    assert_eq!(
+        catch_up_pipeline(&home.store, &home.owner, &mut db, run, u64::MAX).expect("read"),
+        Reached::End
+    );
+    assert_eq!(db.tasks(&[task]).expect("asked"), [row]);
+    assert_eq!(db.transitions(task).expect("asked"), told);
+}
+
 // I2, I3: dies in the middle of every statement.
 #[test]
 fn wherever_the_database_dies_its_rows_are_those_of_one_that_did_not() {
@@ -200,12 +311,13 @@ fn wherever_the_database_dies_its_rows_are_those_of_one_that_did_not() {
     home.run_by_hand(2);
     home.task(3, TaskStatus::Failed);
     home.begin(4);
+    home.pipeline(5);
     let directory = tempfile::tempdir().expect("a directory");
     let mut wanted = temporary();
     home.catch_up(&mut wanted).expect("caught up");
     let all = |db: &mut TaskDb| db.tasks_behind(&home.owner.home_id, None, 100).expect("rows");
     let wanted = all(&mut wanted);
-    assert_eq!(wanted.len(), 4);
+    assert_eq!(wanted.len(), 6);
     let mut deaths = 0;
     for statements in 0.. {
         let path = directory.path().join(format!("{statements}.db"));
@@ -233,6 +345,7 @@ fn rows_that_say_something_else_than_the_logs_are_found_and_written_anew() {
     let ended = home.task(1, TaskStatus::Completed);
     let by_hand = home.run_by_hand(2);
     home.task(3, TaskStatus::Failed);
+    let run = task_of_run(home.pipeline(5)).expect("a number");
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().join("tasks.db");
     let mut db = open_file(&path);
@@ -252,6 +365,9 @@ fn rows_that_say_something_else_than_the_logs_are_found_and_written_anew() {
         (format!("DELETE FROM task_transitions WHERE task_id = '{ended}' AND n = 3"), "which has 3"),
         (format!("DELETE FROM task_transitions WHERE task_id = '{ended}' AND n = 1"), "line 1 of the history"),
         ("UPDATE task_transitions SET actor = 'me' WHERE n = 2".into(), "line 2 of the history"),
+        (format!("UPDATE tasks SET status = 'failed' WHERE task_id = '{run}'"), "as failed, which is completed"),
+        (format!("UPDATE tasks SET parent_id = NULL WHERE parent_id = '{run}'"), "the row of"),
+        (format!("DELETE FROM tasks WHERE task_id = '{run}'"), "it does not have"),
         ("UPDATE counters SET tasks = tasks + 1".into(), "its counts"),
         (
             "INSERT INTO tasks SELECT 'task_0000000000000000000000zzzz', home_id, host, kind, parent_id, title, prompt, \
@@ -268,7 +384,7 @@ fn rows_that_say_something_else_than_the_logs_are_found_and_written_anew() {
         let mut db = TaskDb::open(Box::new(sql)).expect("tables");
         let told = home.differences(&mut db);
         assert!(told.as_ref().is_some_and(|told| told.contains(found)), "{change}: {told:?}");
-        write_all(&home.store, &home.owner, &mut db, &home.sessions).expect("written");
+        write_all(&home.store, &home.owner, &mut db, &home.sessions, &home.runs).expect("written");
         assert_eq!(home.differences(&mut db), None, "{change}");
     }
 }

@@ -1,7 +1,7 @@
 //! Tasks asked for of the database: lists, histories, statistics. What it cannot answer is not guessed.
 
-use rekindle_domain::event::TaskStatus;
-use rekindle_domain::id::TaskId;
+use rekindle_domain::event::{TaskKind, TaskStatus};
+use rekindle_domain::id::{PipelineId, RunName, TaskId};
 use rekindle_taskdb::{Day, Progress, TaskQuery, TaskRow};
 use rekindle_wire::code::Code;
 use rekindle_wire::filter::TaskFilter;
@@ -78,12 +78,21 @@ impl Tasks {
     }
 }
 
+/// Returns the name of the pipeline run that a task would be.
+pub(crate) fn run_name(task: TaskId) -> Option<RunName> {
+    RunName::of(PipelineId::from_ulid(task.to_ulid()?))
+}
+
 /// Returns what a row says of a task.
 pub(super) fn row_view(row: TaskRow) -> TaskView {
     TaskView {
         id: row.task_id,
         kind: row.kind,
         parent_id: row.parent_id,
+        pipeline_run: match row.kind {
+            TaskKind::Pipeline => run_name(row.task_id).map(|name| name.to_string()),
+            TaskKind::Task | TaskKind::Run => None,
+        },
         title: row.title,
         working_dir: row.working_dir,
         branch: row.branch,

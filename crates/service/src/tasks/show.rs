@@ -130,6 +130,7 @@ fn view(task: &Task) -> TaskView {
         id: task.id,
         kind: spec.kind,
         parent_id: spec.parent_id,
+        pipeline_run: None,
         title: spec.title.clone(),
         working_dir: spec.working_dir.clone(),
         branch: spec.worktree.as_ref().map(|worktree| worktree.branch.clone()),

@@ -8,6 +8,7 @@ use rekindle_wire::code::Code;
 use rekindle_wire::hint::Hint;
 
 use super::Tasks;
+use super::list::run_name;
 use crate::commands::cancel_run::cancel;
 use crate::error::{Result, ServiceError};
 use crate::test_knobs::crash_point;
@@ -75,6 +76,12 @@ impl Tasks {
     /// Says that a task is none of the queue: a run that somebody began by hand, or none at all.
     pub(super) fn not_queued(&self, id: TaskId) -> ServiceError {
         let rows = self.database.tasks(vec![id]).unwrap_or_default();
+        if let Some(name) =
+            rows.first().filter(|row| row.kind == TaskKind::Pipeline).and_then(|_| run_name(id))
+        {
+            let message = format!("{id} is a run of a pipeline: resume {name} instead");
+            return ServiceError::new(Code::TaskStateConflict, message).hint(Hint::ForceResume);
+        }
         let run = rows.first().filter(|row| row.kind == TaskKind::Run);
         match run.and_then(|run| run.session_id) {
             Some(session) => {

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use rekindle_domain::id::RunName;
 use rekindle_domain::time::Timestamp;
 use rekindle_store::check::{Code, Finding, Progress, Watcher};
 use rekindle_store::home::HomeId;
@@ -71,7 +72,9 @@ pub(super) fn write_task_rows(offline: &Offline, choice: &DatabaseChoice) -> Res
     let home_id = HomeId::of(&**offline.disk(), offline.layout()).map_err(CatchUpError::Log)?;
     let mut db = connect_to_write(choice, offline.layout().home())?;
     let sessions = offline.sessions().map_err(CatchUpError::Log)?;
-    write_all(offline, &owner_of(home_id), &mut db, &sessions)
+    let runs = offline.pipelines().map_err(CatchUpError::Log)?.runs;
+    let runs: Vec<_> = runs.into_iter().map(RunName::pipeline_id).collect();
+    write_all(offline, &owner_of(home_id), &mut db, &sessions, &runs)
 }
 
 fn unreadable(choice: &DatabaseChoice, home: &Path, error: &DbError) -> Finding {

@@ -39,6 +39,7 @@ fn open(home: &Path) -> Store<Inline> {
 
 fn created() -> Draft {
     SessionCreated {
+        parent: None,
         title: "t".into(),
         working_dir: "/w".into(),
         provider: Provider { profile: "acp".into(), ..Provider::default() },

@@ -77,7 +77,7 @@ impl<C: Commits> Store<C> {
     }
 
     /// Tells whether there is a run: a directory, or what the write-ahead log has of its ledger where that could not be written yet.
-    fn has_pipeline(&self, pipeline: PipelineId) -> io::Result<bool> {
+    pub fn has_pipeline(&self, pipeline: PipelineId) -> io::Result<bool> {
         let ledger = if_exists(self.home.disk.stat(&self.home.ledger(pipeline)))?;
         Ok(ledger.is_some() || if_exists(self.home.disk.stat(&self.home.run(pipeline)))?.is_some())
     }

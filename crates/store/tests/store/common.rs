@@ -33,6 +33,7 @@ fn open_with(disk: &SimDisk, clock: &Arc<SimClock>, limits: Limits) -> Result<St
 pub(crate) fn created() -> Draft {
     let provider = Provider { profile: "acp".into(), ..Provider::default() };
     SessionCreated {
+        parent: None,
         title: "t".into(),
         working_dir: "/w".into(),
         provider,

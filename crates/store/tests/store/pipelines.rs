@@ -62,6 +62,7 @@ fn started() -> Vec<Draft> {
         on_cut: None,
         by: "user:ada".into(),
         on_drift: None,
+        budget: None,
         options: None,
         idempotency_key: None,
     };

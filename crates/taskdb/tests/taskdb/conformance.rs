@@ -4,7 +4,7 @@ use rekindle_domain::event::{Event, TaskKind, TaskStatus};
 use rekindle_taskdb::{Sql, TaskDb, TaskPage, TaskQuery};
 
 use crate::records::{STREAM, at, day, id, owner, write_events};
-use crate::sessions;
+use crate::{pipelines, sessions};
 
 /// Everything that a database says of a home.
 fn everything(db: &mut TaskDb, home: &str) -> String {
@@ -46,6 +46,7 @@ pub(crate) fn all(mut connect: impl FnMut() -> Box<dyn Sql>) {
 
     questions(&mut db);
     sessions::all(&mut db);
+    pipelines::all(&mut db);
 
     // Another home writes its own, and each sees only its own if it asks so.
     write_events(&mut db, &other, &renamed(&events), 50);

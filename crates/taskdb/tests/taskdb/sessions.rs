@@ -82,6 +82,7 @@ fn used(input: u64, cost: f64) -> Event<'static> {
 
 fn created() -> Event<'static> {
     SessionCreated {
+        parent: None,
         title: "By hand".into(),
         working_dir: "/work/here".into(),
         provider: Provider { profile: "acp".into(), agent: Some("claude".into()), ..Provider::default() },

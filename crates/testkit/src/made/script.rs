@@ -166,6 +166,7 @@ impl Script {
             let title = TITLES[self.rng.index(TITLES.len())];
             records.push(
                 SessionCreated {
+                    parent: None,
                     title: title.into(),
                     working_dir: "/home/ada/project".into(),
                     provider: Provider {

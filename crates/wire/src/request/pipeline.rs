@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use rekindle_domain::blob_id::BlobId;
-use rekindle_domain::event::{OnCut, OnDrift, Permissions, ResumePolicy};
+use rekindle_domain::event::{Budget, OnCut, OnDrift, Permissions, ResumePolicy};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -64,6 +64,10 @@ pub struct NewPipelines {
     /// at work and begins nothing until somebody resumes the run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub resume: Option<ResumePolicy>,
+    /// The most that all steps of a run may use, in whatever attempts. When it is used up the step that goes on is cancelled, and the
+    /// run fails.
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "object")]
+    pub budget: Option<Budget>,
     /// A worktree of git that it works in, made for the working directory. Its branch names that of a single task.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "object")]
     pub worktree: Option<NewWorktree>,
@@ -92,6 +96,7 @@ impl NewPipelines {
             config: None,
             trust: None,
             on_cut: None,
+            budget: None,
             on_drift: None,
             resume: None,
             worktree: None,

@@ -32,7 +32,8 @@ pub use pipeline::{
 pub use receipt::{AnswerTaken, MessageTaken, ResumeMethod, Resumed, TokenShown};
 pub use session::{
     CheckpointView, CheckpointsView, Connection, ForkView, Health, HealthState, KeyedSession, LEFT_ALONE,
-    RunState, RunView, SessionList, SessionView, TouchedView, UncertainCall, UncertainView, WorktreeView,
+    RunState, RunView, SessionList, SessionParentView, SessionView, TouchedView, UncertainCall,
+    UncertainView, WorktreeView,
 };
 pub use snapshot::{
     RestoreWarning, RestoredSession, SnapshotDetail, SnapshotList, SnapshotProblem, SnapshotReason,

@@ -1,8 +1,8 @@
 //! Views of sessions and their runs.
 
 use rekindle_domain::blob_id::BlobId;
-use rekindle_domain::event::{BudgetNotice, CheckpointHow, Drift, NotTakenReason, UncertainTool};
-use rekindle_domain::id::{RunId, SessionId};
+use rekindle_domain::event::{BudgetNotice, CheckpointHow, Drift, NotTakenReason, ParentStep, UncertainTool};
+use rekindle_domain::id::{RunId, RunName, SessionId, StepId, TaskId};
 use rekindle_domain::projector::{Evidence, SessionStatus};
 use rekindle_domain::session::UsageShown;
 use rekindle_domain::time::Timestamp;
@@ -133,6 +133,35 @@ pub struct SessionView {
     pub replaced_by: Option<SessionId>,
     /// The worktree of git that it works in: made for it, or to be made, or taken over from the session whose place it took.
     pub worktree: Option<WorktreeView>,
+    /// The step of a pipeline run that it is an attempt at, if it is one.
+    #[serde(default)]
+    pub parent: Option<SessionParentView>,
+}
+
+/// What a session is a part of: a step of a pipeline run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "SessionParent")]
+pub struct SessionParentView {
+    /// The name of the run.
+    #[schemars(extend("examples" = ["run-20251020-140818-4f9f29a1"]))]
+    pub run_id: String,
+    /// The task that the run is, as `/api/tasks` lists it.
+    pub task_id: Option<TaskId>,
+    /// The step.
+    #[schemars(with = "String")]
+    pub step_id: StepId,
+}
+
+impl SessionParentView {
+    /// Returns what is shown of a step.
+    pub fn of(parent: &ParentStep) -> SessionParentView {
+        let run = parent.pipeline_id;
+        SessionParentView {
+            run_id: RunName::of(run).map_or_else(|| run.to_string(), |name| name.to_string()),
+            task_id: run.to_ulid().map(TaskId::from_ulid),
+            step_id: parent.step_id.clone(),
+        }
+    }
 }
 
 /// The worktree that a session works in.

@@ -19,6 +19,9 @@ pub struct TaskView {
     pub kind: TaskKind,
     /// The task that it is a part of.
     pub parent_id: Option<TaskId>,
+    /// The name of the pipeline run that it is, if it is one.
+    #[serde(default)]
+    pub pipeline_run: Option<String>,
     /// A short title.
     pub title: String,
     /// Where its agent works.

@@ -107,6 +107,7 @@ impl World {
         let provider = Provider { profile: "acp".into(), ..Provider::default() };
         world.append(vec![
             SessionCreated {
+                parent: None,
                 title: "t".into(),
                 working_dir: "/work".into(),
                 provider,

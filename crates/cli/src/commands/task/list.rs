@@ -11,13 +11,15 @@ use crate::commands::Context;
 
 /// List tasks: those that run, then those that wait, in the order of their turns
 ///
-/// With -a, or with anything that narrows the list, those that have ended too, the newest first.
+/// With -a, or with anything that narrows the list, those that have ended too, the newest first. Runs of pipelines are among them, with
+/// their steps below.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   rekindle task ls
   rekindle task ls -a
   rekindle task ls --status failed,cancelled --label nightly
   rekindle task ls --kind run --here
+  rekindle task ls --kind pipeline
   rekindle task ls --json | jq -r '.tasks[] | select(.status == \"waiting_input\") | .id'")]
 pub(super) struct Args {
     /// All tasks, also those that have ended
@@ -28,7 +30,7 @@ pub(super) struct Args {
     #[arg(long, value_name = "STATUS", value_parser = status, value_delimiter = ',')]
     status: Vec<TaskStatus>,
 
-    /// Only those of this kind: `task`, or `run` for what was begun by hand
+    /// Only those of this kind: `task`, `run` for what was begun by hand and for steps, or `pipeline` for runs of pipelines
     #[arg(long, value_name = "KIND", value_parser = ["task", "run", "pipeline"])]
     kind: Option<String>,
 

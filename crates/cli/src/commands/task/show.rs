@@ -1,7 +1,9 @@
 //! `rekindle task show`: one task, whole.
 
+use rekindle_client::clock::SystemClock;
 use rekindle_client::{Exit, Failure};
-use rekindle_display::task::{write_task, write_worktree};
+use rekindle_display::task::{write_task, write_tasks, write_worktree};
+use rekindle_domain::time::Clock;
 use rekindle_wire::view::TaskView;
 
 use super::task_arg::TaskArg;
@@ -28,8 +30,14 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<Exit, Failure> {
     let session = session.and_then(|session| in_its_place(&client, session).ok());
     let session = session.and_then(|session| client.session(session.as_str()).ok());
     let worktree = session.and_then(|session| session.worktree);
+    let is_run = task.pipeline_run.is_some() && !context.json;
+    let steps = if is_run { client.all("tasks", &[("parent", Some(id.as_str()))])? } else { Vec::new() };
     context.print(&json, |out| {
         write_task(out, &task)?;
+        if !steps.is_empty() {
+            writeln!(out)?;
+            write_tasks(out, &steps, SystemClock.now())?;
+        }
         match &worktree {
             Some(worktree) => write_worktree(out, worktree),
             None => Ok(()),

@@ -15,7 +15,7 @@ use std::borrow::Cow;
 
 use serde::{Deserialize, Serialize};
 
-use super::{ChangedFiles, Options};
+use super::{Budget, ChangedFiles, Options};
 use crate::blob_id::BlobId;
 use crate::id::StepId;
 use crate::path_name::PathName;
@@ -52,6 +52,9 @@ pub struct PipelineStarted<'a> {
     /// Settings of the sessions of its steps.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub options: Option<Box<Options>>,
+    /// The most that all of its steps may use.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub budget: Option<Budget>,
     /// Who started it.
     #[serde(borrow)]
     pub by: Cow<'a, str>,

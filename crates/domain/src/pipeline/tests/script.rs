@@ -55,6 +55,7 @@ pub(super) fn started(on_cut: Option<OnCut>) -> PipelineStarted<'static> {
         on_cut,
         by: "user:ada".into(),
         on_drift: None,
+        budget: None,
         options: None,
         idempotency_key: None,
     }

@@ -254,6 +254,7 @@ impl Lab {
     /// Makes a session with a run.
     pub(super) fn begin(&self, session: SessionId) {
         let created = SessionCreated {
+            parent: None,
             title: "tidy up".into(),
             working_dir: "/w".into(),
             provider: Provider { profile: "acp".into(), ..Provider::default() },

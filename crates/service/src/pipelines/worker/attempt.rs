@@ -6,7 +6,9 @@ use std::sync::Arc;
 
 use rekindle_domain::blob_id::BlobId;
 use rekindle_domain::compose::begin;
-use rekindle_domain::event::{CheckpointMode, Options, Raw, ResumePolicy, SessionCreated, StageConfig};
+use rekindle_domain::event::{
+    CheckpointMode, Options, ParentStep, Raw, ResumePolicy, SessionCreated, StageConfig,
+};
 use rekindle_domain::id::{RunId, SessionId};
 use rekindle_domain::line::Draft;
 use rekindle_domain::pipeline::{PipelineState, Started, StepState, compose, outcome};
@@ -39,6 +41,7 @@ impl Worker {
         let (message, run_id) = new_message(workers, content.clone(), None, None)?;
         let session = SessionId::mint(millis(workers.records.now()), random()?);
         let created = SessionCreated {
+            parent: Some(Box::new(ParentStep { pipeline_id: self.id, step_id: step.id.clone() })),
             title: format!("{} {}", started.task.id, step.id).into(),
             working_dir: started.working_dir.clone().into(),
             provider: provider_of(started, stage)?,

@@ -431,6 +431,7 @@ pub(super) fn new_run(config: &str) -> NewRun {
         on_cut: None,
         on_drift: None,
         options: Options { permissions: Permissions::Ask, ..Options::default() },
+        budget: None,
         env: Env::new(),
         config,
     }

@@ -37,6 +37,7 @@ impl Home {
         store.create(session).expect("new");
         let home = Home { disk, layout: Layout::new("/home"), store, session };
         home.append(SessionCreated {
+            parent: None,
             title: "t".into(),
             working_dir: "/somewhere/else".into(),
             provider: Provider::default(),

@@ -195,6 +195,7 @@ mod tests {
             let session = SessionId::mint(1, compression as u128);
             self.store.create(session).expect("a session");
             let created = SessionCreated {
+                parent: None,
                 title: "t".into(),
                 working_dir: "/w".into(),
                 provider: Provider { profile: "acp".into(), ..Provider::default() },

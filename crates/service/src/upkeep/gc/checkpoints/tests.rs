@@ -131,6 +131,7 @@ impl Home {
 
 fn created(forked_from: Option<ForkedFrom>) -> SessionCreated<'static> {
     SessionCreated {
+        parent: None,
         title: "t".into(),
         working_dir: "/".into(),
         provider: Provider::default(),
