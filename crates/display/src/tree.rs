@@ -5,11 +5,11 @@ use std::hash::Hash;
 
 /// Returns the entries of a list with how deep each stands: parts of an entry come behind it, in the order of the list. What is part of
 /// something that is not in the list stands for itself.
-pub(crate) fn tree<'a, T, K: Eq + Hash>(
-    entries: &'a [T],
+pub(crate) fn tree<T, K: Eq + Hash>(
+    entries: &[T],
     key: impl Fn(&T) -> K,
     parent: impl Fn(&T) -> Option<K>,
-) -> Vec<(usize, &'a T)> {
+) -> Vec<(usize, &T)> {
     let places: HashMap<K, usize> = entries.iter().map(&key).zip(0..).collect();
     let parents: Vec<Option<usize>> =
         entries.iter().map(|entry| parent(entry).and_then(|parent| places.get(&parent).copied())).collect();

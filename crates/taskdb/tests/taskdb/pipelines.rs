@@ -191,7 +191,7 @@ pub(crate) fn all(db: &mut TaskDb) {
     assert_eq!((usage.input_tokens, usage.output_tokens, usage.cost), (Some(15), Some(2), Some(0.5)));
     let progress = row.progress.as_ref().expect("it has come far");
     assert_eq!(progress.turns, 4);
-    assert_eq!(progress.last_words.as_deref(), Some("review-2: completed: last"));
+    assert_eq!(progress.last_words.as_deref(), Some("review-2: completed: first last"));
     let plan = progress.plan.as_ref().map(|plan| (plan.done, plan.total, plan.now.clone()));
     assert_eq!(plan, Some((2, 2, None)));
     assert_eq!(
