@@ -4,13 +4,12 @@
 use std::collections::HashMap;
 use std::io;
 
-use rekindle_domain::id::{PipelineId, SessionId, StreamId, TaskId};
+use rekindle_domain::id::{SessionId, StreamId, TaskId};
 use rekindle_store::log::{Cursor as LogCursor, LogReader};
 use rekindle_taskdb::project::Owner;
 use rekindle_taskdb::{Batch, Changes, Cursor, SessionProjection, TaskDb, TaskRow, tasks_begun};
 
-use super::catch_up::{AT_ONCE, CatchUpError, behind, catch_up, hash, parse_lines, read_lines};
-use super::catch_up_pipelines::catch_up_pipeline;
+use super::catch_up::{AT_ONCE, CatchUpError, behind, hash, parse_lines, read_lines};
 use super::log_source::Logs;
 
 /// How far the rows of a session have come.
@@ -81,26 +80,6 @@ pub(crate) fn catch_up_session(
     let stream = StreamId::from(session);
     db.write(&Batch::new(owner, stream.as_str(), &before, rows, transitions, cursor))?;
     Ok(if texts.len() == AT_ONCE { Reached::More } else { Reached::End })
-}
-
-/// Writes the rows of a home anew, of everything that its logs have.
-pub(crate) fn write_all(
-    logs: &dyn Logs,
-    owner: &Owner,
-    db: &mut TaskDb,
-    sessions: &[SessionId],
-    runs: &[PipelineId],
-) -> Result<(), CatchUpError> {
-    db.forget(&owner.home_id)?;
-    catch_up(logs, owner, db)?;
-    for session in sessions {
-        let unknown = UnknownTask::PassOver;
-        while catch_up_session(logs, owner, db, *session, u64::MAX, unknown)? == Reached::More {}
-    }
-    for run in runs {
-        while catch_up_pipeline(logs, owner, db, *run, u64::MAX)? == Reached::More {}
-    }
-    Ok(())
 }
 
 /// Returns the projection as it was written, and where in the log it goes on; none if there is none, or it is of another history.

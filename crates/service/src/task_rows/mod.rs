@@ -11,6 +11,7 @@ mod network_file_system;
 mod postgres_client;
 #[cfg(test)]
 mod tests;
+mod write_all;
 
 use std::time::Duration;
 
@@ -19,11 +20,12 @@ use rekindle_taskdb::project::Owner;
 
 pub use self::catch_up::{CatchUpError, catch_up};
 pub(crate) use self::catch_up_pipelines::catch_up_pipeline;
-pub(crate) use self::catch_up_sessions::{Reached, UnknownTask, catch_up_session, write_all};
+pub(crate) use self::catch_up_sessions::{Reached, UnknownTask, catch_up_session};
 pub(crate) use self::compare::{Differences, compare};
 pub use self::connect::DatabaseChoice;
 pub(crate) use self::connect::{NotConnected, connect, connect_to_read, connect_to_write};
 pub use self::log_source::Logs;
+pub(crate) use self::write_all::write_all;
 
 /// Where rows of tasks are, and for how long.
 #[derive(Debug, Clone, PartialEq, Eq)]

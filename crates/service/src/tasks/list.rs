@@ -1,7 +1,7 @@
 //! Tasks asked for of the database: lists, histories, statistics. What it cannot answer is not guessed.
 
 use rekindle_domain::event::{TaskKind, TaskStatus};
-use rekindle_domain::id::{PipelineId, RunName, TaskId};
+use rekindle_domain::id::TaskId;
 use rekindle_taskdb::{Day, Progress, TaskQuery, TaskRow};
 use rekindle_wire::code::Code;
 use rekindle_wire::filter::TaskFilter;
@@ -11,7 +11,7 @@ use rekindle_wire::view::{
 };
 
 use super::Tasks;
-use super::update::unknown;
+use super::update::{run_name, unknown};
 use crate::error::{Result, ServiceError};
 use crate::show::page_size;
 
@@ -76,11 +76,6 @@ impl Tasks {
         let day = DayView { ended, median_ms, p90_ms, tokens, cost, interruptions, adoptions, verdicts };
         Ok(TaskStatsView { as_of, statuses: stats.statuses, agents: stats.agents, day })
     }
-}
-
-/// Returns the name of the pipeline run that a task would be.
-pub(crate) fn run_name(task: TaskId) -> Option<RunName> {
-    RunName::of(PipelineId::from_ulid(task.to_ulid()?))
 }
 
 /// Returns what a row says of a task.

@@ -1,14 +1,13 @@
 //! Tasks changed by people and by rules: cancelled, made more urgent.
 
 use rekindle_domain::event::{CancelReason, TaskChanged, TaskKind, TaskStatus};
-use rekindle_domain::id::TaskId;
+use rekindle_domain::id::{PipelineId, RunName, TaskId};
 use rekindle_domain::task::compose::{self, actor, user};
 use rekindle_domain::task::{Task, TaskCancel};
 use rekindle_wire::code::Code;
 use rekindle_wire::hint::Hint;
 
 use super::Tasks;
-use super::list::run_name;
 use crate::commands::cancel_run::cancel;
 use crate::error::{Result, ServiceError};
 use crate::test_knobs::crash_point;
@@ -96,6 +95,11 @@ impl Tasks {
 pub(super) fn conflict(id: TaskId, status: TaskStatus, expected: &str) -> ServiceError {
     let message = format!("{id} is {}, not {expected}", status.as_str());
     ServiceError::new(Code::TaskStateConflict, message)
+}
+
+/// Returns the name of the pipeline run that a task would be.
+pub(super) fn run_name(task: TaskId) -> Option<RunName> {
+    RunName::of(PipelineId::from_ulid(task.to_ulid()?))
 }
 
 /// Says that there is no such task.
