@@ -201,7 +201,17 @@ impl Kind {
         self.ends_run()
             || matches!(
                 self,
-                Kind::RunStarted | Kind::RunWaiting | Kind::RunBudget | Kind::TaskWaiting | Kind::TaskEnded
+                Kind::RunStarted
+                    | Kind::RunWaiting
+                    | Kind::RunBudget
+                    | Kind::TaskWaiting
+                    | Kind::TaskEnded
+                    | Kind::PipelineStarted
+                    | Kind::PipelineDrift
+                    | Kind::StepInterrupted
+                    | Kind::PipelineCompleted
+                    | Kind::PipelineFailed
+                    | Kind::PipelineAborted
             )
     }
 }

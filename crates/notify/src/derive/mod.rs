@@ -1,10 +1,11 @@
 //! Notices derived from what streams record, and from the clock. What is told is decided here and nowhere else, from what the domain's
 //! folds say of sessions and tasks; nothing is read, and no clock is asked.
 //!
-//! Of a run that belongs to a task the stream of tasks tells how the task ended, which is not how one attempt did; everything else
-//! the session tells, because the wait and the words are there.
+//! Of a run that belongs to a task the stream of tasks tells how the task ended, which is not how one attempt did, and of an attempt at
+//! a step the ledger of its pipeline run; everything else the session tells, because the wait and the words are there.
 
 mod clock;
+mod pipelines;
 mod session;
 mod settle;
 mod tasks;
@@ -16,6 +17,7 @@ use rekindle_domain::session::SessionState;
 use rekindle_domain::time::Timestamp;
 
 pub use self::clock::{ClockRules, ClockWatch, clock_notices, next_clock_notice};
+pub use self::pipelines::{pipeline_notice, pipeline_of, still_holds_of_run};
 pub use self::session::{RunFacts, SessionLookup, SessionNotices};
 pub use self::settle::{Standing, needs_settling, still_holds};
 pub use self::tasks::{EndedTaskFacts, TaskLookup, TaskNotices, is_queue_empty};

@@ -95,6 +95,12 @@ impl<'a> SessionNotices<'a> {
                     derived.notice.question = Some(question);
                 });
             }
+            // What becomes of a step that was cut its run decides, and tells.
+            Event::RunInterrupted(_)
+            | Event::RunFailed(_)
+            | Event::RunCancelled(_)
+            | Event::RunCompleted(_)
+                if self.state.parent.is_some() => {}
             Event::RunInterrupted(cut) => {
                 self.tell(line, NoticeKind::Interrupted, cut.run_id, Some(cut.why()), |_| {});
             }

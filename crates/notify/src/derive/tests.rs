@@ -343,3 +343,64 @@ fn an_event_is_named_by_its_stream_and_record() {
     assert_eq!(event_id(session.into(), 12), "sess_7.12");
     assert_eq!(event_id(StreamId::tasks(), 3), "tasks_home.3");
 }
+
+/// What is told of a pipeline run: its end, and that it needs a person; what a person did themselves is not.
+#[test]
+fn a_run_tells_of_its_end_and_of_what_it_waits_for() {
+    let config = r#"{"tasks":[{"id":"T-1","goal":"Make it so
+and well"}],"pipelines":{"default":{"stages":[{"name":"implement","agent":"a"}]}}}"#;
+    let told = |on_cut: &str, record: &str| {
+        let tree = rekindle_domain::blob_id::BlobId::of(b"tree");
+        let started = format!(
+            r#"pipeline.started "pipeline":"default","config":{config},"config_hash":"{tree}","task":{{"id":"T-1","goal":"Make it so
+and well"}},
+            "snapshot_id":"snap-1","tree":"{tree}","origin":"/repo","by":"user:ada"{on_cut}"#
+        );
+        let expected = format!(r#""expected":"{tree}","found":"{tree}""#);
+        let lines = lines(&[&started, &record.replace("TREES", &expected)]);
+        let run = rekindle_domain::id::PipelineId::from_ulid(7);
+        let mut state = rekindle_domain::pipeline::PipelineState::empty(run);
+        let first = Line::parse(lines[0].as_bytes()).expect("a line");
+        state.apply(first.time(), &first.event().expect("an event")).expect("a start");
+        let line = Line::parse(lines[1].as_bytes()).expect("a line");
+        line.event().expect("an event");
+        let started = state.started.as_deref().expect("it was started");
+        let notice = pipeline_notice(run, started, &line)?.notice;
+        assert_eq!((notice.title.as_str(), notice.directory.as_deref()), ("T-1: Make it so", Some("/repo")));
+        assert_eq!((pipeline_of(&notice), notice.task_id), (Some(run), Some(TaskId::from_ulid(7))));
+        Some((notice.kind, notice.reason.unwrap_or_default()))
+    };
+    let cut = |attempt: u32, reason: &str| {
+        format!(
+            r#"step.interrupted "step_id":"implement-1","attempt":{attempt},"reason":"{reason}","died_at":null,"tree":null"#
+        )
+    };
+    let asks = r#","on_cut":"ask""#;
+    let resumes = "it goes on when somebody resumes it";
+    for (on_cut, record, expected) in [
+        ("", "pipeline.completed".to_owned(), Some((NoticeKind::Completed, String::new()))),
+        (
+            "",
+            r#"pipeline.failed "reason":"it will not do""#.into(),
+            Some((NoticeKind::Failed, "it will not do".into())),
+        ),
+        ("", r#"pipeline.aborted "by":"user:ada""#.into(), None),
+        ("", cut(1, "agent_gone"), None),
+        ("", cut(1, "cancelled"), None),
+        (asks, cut(1, "cancelled"), None),
+        (asks, cut(1, "agent_gone"), Some((NoticeKind::Waiting, format!("implement-1 was cut: {resumes}")))),
+        (
+            "",
+            cut(3, "agent_gone"),
+            Some((NoticeKind::Waiting, format!("implement-1 was cut 3 times: {resumes}"))),
+        ),
+        (
+            "",
+            r#"pipeline.drift "step_id":"implement-1",TREES,"decision":"stop""#.into(),
+            Some((NoticeKind::Waiting, "files are not as implement-1 expects them".into())),
+        ),
+        ("", r#"pipeline.drift "step_id":"implement-1",TREES,"decision":"accept""#.into(), None),
+    ] {
+        assert_eq!(told(on_cut, &record), expected, "{record}");
+    }
+}

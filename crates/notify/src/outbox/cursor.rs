@@ -1,7 +1,7 @@
 //! The cursor of a stream: how far it was read, and what was told of it that no record says.
 
 use rekindle_domain::chain::ChainHash;
-use rekindle_domain::id::{RunId, SessionId, StreamId};
+use rekindle_domain::id::{PipelineId, RunId, SessionId, StreamId};
 use rekindle_domain::time::Timestamp;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
 
@@ -57,6 +57,9 @@ pub(super) fn read_stream<'de, D: Deserializer<'de>>(from: D) -> Result<StreamId
     let name = String::deserialize(from)?;
     if name == StreamId::tasks().as_str() {
         return Ok(StreamId::tasks());
+    }
+    if let Ok(run) = name.parse::<PipelineId>() {
+        return Ok(run.into());
     }
     name.parse::<SessionId>().map(StreamId::from).map_err(D::Error::custom)
 }

@@ -10,6 +10,7 @@ use rekindle_domain::kept_snapshot::Activity;
 use rekindle_store::Observer;
 use rekindle_store::commit::Receipt;
 
+use super::read_pipeline::ReadPipeline;
 use super::read_session::ReadSession;
 use super::read_tasks::ReadTasks;
 use crate::lock::locked;
@@ -24,6 +25,7 @@ pub(super) struct Read {
 pub(super) enum Found {
     Session(ReadSession),
     Tasks(Box<ReadTasks>),
+    Pipeline(ReadPipeline),
 }
 
 /// What has happened since somebody looked.

@@ -1,4 +1,4 @@
-//! Notifications: people elsewhere are told what becomes of sessions and tasks. A thread looks at what is recorded and writes what there
+//! Notifications: people elsewhere are told what becomes of sessions, tasks and pipeline runs. A thread looks at what is recorded and writes what there
 //! is to tell into the outbox, together with how far it has read; a thread for each sink delivers from there, so that one that hangs
 //! keeps nobody waiting but itself. What is told is decided in `rekindle_notify`, purely; whoever appends is never kept waiting.
 
@@ -10,6 +10,7 @@ mod inbox;
 mod log_readers;
 mod observe;
 mod outbox_file;
+mod read_pipeline;
 mod read_session;
 mod read_tasks;
 mod release;

@@ -7,7 +7,7 @@ use rekindle_domain::projector::HolderProof;
 use rekindle_domain::session::SessionState;
 use rekindle_domain::task::TasksState;
 use rekindle_domain::time::{Clock, Timestamp};
-use rekindle_notify::derive::{Standing, still_holds};
+use rekindle_notify::derive::{Standing, pipeline_of, still_holds, still_holds_of_run};
 use rekindle_notify::{Notice, NoticeKind};
 use rekindle_store::Store;
 
@@ -30,6 +30,11 @@ pub(super) struct Surroundings {
 impl Surroundings {
     /// Tells whether what a notice says is still so; none while nobody knows, right after a start.
     pub(super) fn still_holds(&self, notice: &Notice) -> Option<bool> {
+        if let Some(run) = pipeline_of(notice) {
+            // One that nobody has open rests.
+            let state = self.store.pipeline(run);
+            return Some(state.is_none_or(|state| still_holds_of_run(notice, &state.fold)));
+        }
         let session = notice.session_id.and_then(|id| Some((self.state(id)?, (self.holder)(id))));
         let is_unknown = notice.session_id.is_some() && session.is_none();
         if is_unknown && !self.directory.is_surveyed() {

@@ -4,7 +4,7 @@ use rekindle_domain::id::StreamId;
 use rekindle_domain::session::SessionState;
 use rekindle_domain::time::Timestamp;
 use rekindle_notify::NoticeKind;
-use rekindle_notify::derive::{Derived, clock_notices, next_clock_notice};
+use rekindle_notify::derive::{Derived, clock_notices, next_clock_notice, pipeline_of};
 use rekindle_notify::outbox::{Cursor, Entry};
 
 use super::{AGAIN, NewsObserver};
@@ -20,7 +20,8 @@ impl NewsObserver {
         });
         for (n, settling) in due {
             let notice = &settling.notice;
-            let stream = notice.session_id.map_or(StreamId::tasks(), StreamId::from);
+            let of_run = pipeline_of(notice).map(StreamId::from);
+            let stream = of_run.or(notice.session_id.map(StreamId::from)).unwrap_or_else(StreamId::tasks);
             if self.reading.contains_key(&stream) || self.news.contains_key(&stream) {
                 continue;
             }

@@ -13,6 +13,7 @@ use super::{AGAIN, GATHER, NewsObserver, Reading};
 use crate::error::chain;
 use crate::notifications::catch_up::{behind, forgettable};
 use crate::notifications::inbox::{Found, Read};
+use crate::notifications::read_pipeline::{ReadPipeline, read_pipeline};
 use crate::notifications::read_session::{From, ReadSession, read_session};
 use crate::notifications::read_tasks::{ReadTasks, read_tasks};
 
@@ -37,6 +38,20 @@ impl NewsObserver {
         for (stream, from) in planned {
             self.news.entry(stream).or_insert(0);
             self.planned.insert(stream, from);
+        }
+        // Runs that went on when they were last looked at: what they recorded since is news.
+        let runs: Vec<StreamId> = self.hub.with(|outbox| {
+            outbox
+                .cursors()
+                .map(|cursor| cursor.stream)
+                .filter(|stream| stream.pipeline().is_some())
+                .collect()
+        });
+        for run in runs {
+            if self.reading.contains_key(&run) || self.caught_up.contains(&run) {
+                continue;
+            }
+            self.news.entry(run).or_insert(0);
         }
         if self.surveyed {
             let known: HashMap<StreamId, &SessionState> =
@@ -64,6 +79,16 @@ impl NewsObserver {
         for stream in free {
             let Some(first) = self.news.remove(&stream) else { continue };
             let (around, inbox) = (self.around.clone(), self.inbox.clone());
+            if let Some(run) = stream.pipeline() {
+                let known = self.cursor(stream).map(|cursor| cursor.seq);
+                let behind = known.unwrap_or_else(|| first.saturating_sub(1));
+                self.reading.insert(stream, Reading { first, from: None });
+                self.readers.submit(Box::new(move || {
+                    let found = read_pipeline(&around.store, run, behind).map(Found::Pipeline);
+                    inbox.hand_over(Read { stream, found });
+                }));
+                continue;
+            }
             match stream.session() {
                 Some(session) => {
                     let from = self.from(stream, first);
@@ -112,6 +137,7 @@ impl NewsObserver {
         match found {
             Ok(Found::Session(read)) => self.take_in_session(stream, read),
             Ok(Found::Tasks(read)) => self.take_in_tasks(stream, *read),
+            Ok(Found::Pipeline(read)) => self.take_in_pipeline(stream, read),
             Err(error) if error.kind() == ErrorKind::NotFound => {
                 self.ahead.remove(&stream);
                 self.planned.remove(&stream);
@@ -156,6 +182,27 @@ impl NewsObserver {
         let due = next_clock_notice(&state, &self.rules, &cursor.watch());
         self.next_clock = self.next_clock.into_iter().chain(due).min();
         self.step(cursor, notices);
+    }
+
+    /// Of a run that goes on it is written at once how far it was read: by that the next daemon knows that there may be more. Of one that
+    /// has ended nothing is kept, so that nobody reads its ledger again.
+    fn take_in_pipeline(&mut self, stream: StreamId, read: ReadPipeline) {
+        let ReadPipeline { derived, seq, h, has_ended } = read;
+        self.unreadable.remove(&stream);
+        self.caught_up.insert(stream);
+        let cursor = Cursor { seq, h, sure: seq, ..Cursor::new(stream) };
+        let is_first = self.hub.with(|outbox| outbox.cursor(stream).is_none());
+        if derived.is_empty() && is_first && !has_ended {
+            self.hub.write(vec![Entry::Step { cursors: vec![cursor], notices: Vec::new() }]);
+            return;
+        }
+        self.step(cursor, derived);
+        if has_ended {
+            self.ahead.remove(&stream);
+            if self.hub.with(|outbox| outbox.cursor(stream).is_some()) {
+                self.hub.write(vec![Entry::Forgotten { stream }]);
+            }
+        }
     }
 
     fn take_in_tasks(&mut self, stream: StreamId, read: ReadTasks) {
