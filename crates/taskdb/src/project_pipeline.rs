@@ -9,7 +9,7 @@ use rekindle_domain::id::{PipelineId, TaskId};
 use rekindle_domain::pipeline::next_step::MOST_ATTEMPTS;
 use rekindle_domain::pipeline::template::payload_field;
 use rekindle_domain::session::PlanProgress;
-use rekindle_domain::task::compose::actor;
+use rekindle_domain::task::compose::{BUDGET_REASON, actor};
 use rekindle_domain::text_excerpt::{last_line, result};
 use rekindle_domain::time::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -112,7 +112,7 @@ impl PipelineProjection {
                 told(TaskStatus::Completed, end.reason.as_deref(), actor::AGENT)
             }
             Event::PipelineFailed(end) => {
-                let is_budget = end.by.as_deref() == Some(actor::BUDGET);
+                let is_budget = end.reason.as_deref().is_some_and(|why| why.starts_with(BUDGET_REASON));
                 let by = if is_budget { actor::BUDGET } else { actor::AGENT };
                 told(TaskStatus::Failed, end.reason.as_deref(), by)
             }

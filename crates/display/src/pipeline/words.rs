@@ -55,6 +55,7 @@ pub(super) fn pending_text(why: PendingWhy) -> &'static str {
         PendingWhy::Stalled => "has stalled: nothing was heard of it for long",
         PendingWhy::SameKey => "waits for another run that does the same",
         PendingWhy::Directory => "waits for its directory",
+        PendingWhy::Place => "waits for its turn",
         PendingWhy::Time => "waits for its next attempt",
         PendingWhy::Cut => "was cut",
         PendingWhy::Asks => "was cut, and asks what is to become of it",

@@ -2,12 +2,12 @@
 
 use std::borrow::Cow;
 
-use super::following::Following;
+use super::following::{FailReason, Following};
 use super::key::KeyError;
 use super::state::{PipelineState, StepState};
 use crate::blob_id::BlobId;
 use crate::event::{
-    AgentIdentity, IllegalTransition, OnDrift, PipelineAborted, PipelineCompleted, PipelineDrift,
+    AgentIdentity, BudgetPart, IllegalTransition, OnDrift, PipelineAborted, PipelineCompleted, PipelineDrift,
     PipelineFailed, PipelineReopened, PipelineStarted, StepBegan, StepFinished, StepIntended,
 };
 use crate::id::{PipelineId, RunId, SessionId, StepId, StepKey};
@@ -77,6 +77,21 @@ pub fn finish(
     intention: impl FnOnce(&StepId) -> Result<Intention, KeyError>,
 ) -> Result<Vec<Draft>, IllegalTransition> {
     after(state, vec![finished.into()], intention)
+}
+
+/// Composes a result behind which nothing is left of a part of the run's budget: `step.finished` + `pipeline.failed`, unless all is done.
+pub fn finish_spent(
+    state: &PipelineState,
+    finished: StepFinished<'static>,
+    part: BudgetPart,
+) -> Result<Vec<Draft>, IllegalTransition> {
+    let mut then = state.clone();
+    then.apply(Timestamp::default(), &finished.clone().into())?;
+    let end = match then.following() {
+        Following::Complete => PipelineCompleted { reason: None, by: None }.into(),
+        _ => fail(FailReason::Budget(part).to_string()),
+    };
+    Ok(vec![finished.into(), end])
 }
 
 /// Composes what follows a result that is recorded alone: a ledger that another version wrote, or of which the end was cut.

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::blob_id::BlobId;
-use crate::event::OnDrift;
+use crate::event::{BudgetPart, OnDrift};
 use crate::recovery::AgentPresence;
 
 /// What was found of a run, beside its ledger.
@@ -36,6 +36,10 @@ pub struct Evidence {
     pub is_directory_free: bool,
     /// Every variable that the agent needs is at hand.
     pub has_environment: bool,
+    /// Another attempt may run beside those that do.
+    pub has_place: bool,
+    /// The part of the run's budget of which nothing is left.
+    pub spent: Option<BudgetPart>,
     /// How long the next attempt is still to wait.
     pub retry_in: Duration,
     /// An earlier daemon left the run with nobody at work, and nobody has said since that it is to go on.

@@ -252,6 +252,7 @@ impl PipelineState {
         let rounds = self.started.as_ref().map_or(0, |started| started.stages.rounds());
         self.round_limit = self.round().saturating_add(rounds);
         (self.status, self.ended, self.is_reopened) = (RunStatus::Running, None, true);
+        self.reopened = self.reopened.saturating_add(1);
         Ok(())
     }
 

@@ -5,8 +5,9 @@ use std::fmt;
 
 use super::outcome;
 use super::state::{PipelineState, StepState};
-use crate::event::StageConfig;
+use crate::event::{BudgetPart, StageConfig};
 use crate::id::StepId;
+use crate::task::compose::BUDGET_REASON;
 
 /// What follows in a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -32,6 +33,8 @@ pub enum FailReason {
     Rounds(u32),
     /// What follows is a stage that there is not.
     NoStage(String),
+    /// Nothing is left of this part of its budget.
+    Budget(BudgetPart),
 }
 
 impl fmt::Display for FailReason {
@@ -40,6 +43,7 @@ impl fmt::Display for FailReason {
             FailReason::StepFailed(step) => write!(f, "step {step} failed"),
             FailReason::Outcome(step, outcome) => write!(f, "step {step} came to {outcome}"),
             FailReason::Rounds(most) => write!(f, "max_rounds: it is not done after round {most}"),
+            FailReason::Budget(part) => write!(f, "{BUDGET_REASON}{}", part.name()),
             FailReason::NoStage(stage) => write!(f, "there is no stage {stage}"),
         }
     }

@@ -93,6 +93,8 @@ pub enum Waits {
     SameKey,
     /// The directory: somebody else works there.
     Directory,
+    /// A place: as many run as may.
+    Place,
     /// This time.
     Time(Duration),
 }
@@ -167,6 +169,7 @@ fn with_attempt(state: &PipelineState, step: &StepState, about: &Evidence) -> Ne
         RunFound::Open | RunFound::WaitsForPerson if about.agent == AgentFound::Gone => {
             return NextStep::Harvest;
         }
+        RunFound::Open | RunFound::WaitsForPerson if about.spent.is_some() => return NextStep::EndAgent,
         // Whatever it says: it is done again, with the files of before.
         _ if is_done_again(state, about) => Err(StepCut::NotContinued),
         RunFound::WaitsForPerson => return NextStep::Await(Waits::Person),
@@ -204,6 +207,13 @@ fn with_attempt(state: &PipelineState, step: &StepState, about: &Evidence) -> Ne
     }
 }
 
+/// Tells whether a step that nobody works at waits for a place before anybody looks at its directory. One whose files are known not to be as
+/// expected rests until somebody says more, and one whose result is there already needs nobody to work.
+pub fn asks_for_place(step: &StepState, about: &Evidence) -> bool {
+    let is_stopped = step.drift.is_some_and(|drift| drift.decision == OnDrift::Stop) && about.word.is_none();
+    !about.has_place && !is_stopped && !matches!(about.cache, CacheFound::Hit(_))
+}
+
 /// Tells whether an attempt is worth nothing because its agent came back without its session: it goes on all the same only where that
 /// was said at the start.
 pub fn is_done_again(state: &PipelineState, about: &Evidence) -> bool {
@@ -224,6 +234,10 @@ fn without_attempt(state: &PipelineState, step: &StepState, about: &Evidence) ->
         AgentFound::Silent => return NextStep::Await(Waits::Silence),
         AgentFound::Followed | AgentFound::Lives => return NextStep::EndAgent,
     }
+    // What it would be finished with is not there any more; a result that others came to costs nothing.
+    if let Some(part) = about.spent.filter(|_| !matches!(about.cache, CacheFound::Hit(_))) {
+        return NextStep::Fail(FailReason::Budget(part));
+    }
     if let Some(rest) = step.cut().and_then(|cut| held_after_cut(state, step, cut, about)) {
         return NextStep::Rest(rest);
     }
@@ -238,6 +252,10 @@ fn without_attempt(state: &PipelineState, step: &StepState, about: &Evidence) ->
     }
     if !about.retry_in.is_zero() {
         return NextStep::Await(Waits::Time(about.retry_in));
+    }
+    // Nobody looks at a directory in which somebody else may be at work.
+    if asks_for_place(step, about) {
+        return attempt(about, NextStep::Begin);
     }
     let files = match about.tree {
         TreeFound::NotCaptured => return NextStep::Capture,
@@ -365,7 +383,11 @@ fn restore(step: &StepState, about: &Evidence) -> NextStep {
     }
 }
 
-/// Nothing is begun, and no file touched for it, without what the agent needs.
+/// Nothing is begun, and no file touched for it, without what the agent needs and a place for it.
 fn attempt(about: &Evidence, step: NextStep) -> NextStep {
-    if about.has_environment { step } else { NextStep::Rest(Rest::NoEnvironment) }
+    match (about.has_environment, about.has_place) {
+        (false, _) => NextStep::Rest(Rest::NoEnvironment),
+        (true, false) => NextStep::Await(Waits::Place),
+        (true, true) => step,
+    }
 }

@@ -53,6 +53,8 @@ pub struct PipelineState {
     pub(super) round_limit: u32,
     /// It goes on after an end that its last step had come to.
     pub(super) is_reopened: bool,
+    /// How often somebody had it go on after it had ended.
+    pub(super) reopened: u32,
     /// What was asked and said, counted.
     pub counts: Counts,
 }
@@ -254,6 +256,7 @@ impl PipelineState {
             steps: VectorSync::new_sync(),
             round_limit: 0,
             is_reopened: false,
+            reopened: 0,
             counts: Counts::default(),
         }
     }
@@ -302,6 +305,15 @@ impl PipelineState {
         }
     }
 
+    /// Returns the most that its steps may use: what it was started with, and as much again for each time that it was reopened.
+    pub fn budget(&self) -> Option<Budget> {
+        let Budget { tokens, cost, wall_s, turns } = self.started.as_ref()?.budget?;
+        let times = u64::from(self.reopened) + 1;
+        let often = |most: Option<u64>| most.map(|most| most.saturating_mul(times));
+        let cost = cost.map(|cost| cost * times as f64);
+        Some(Budget { tokens: often(tokens), cost, wall_s: often(wall_s), turns: often(turns) })
+    }
+
     /// Returns a stage that it goes through, and its place among them.
     pub fn stage(&self, name: &str) -> Option<(usize, &StageConfig)> {
         self.started.as_ref()?.stages.stage(name)
@@ -311,8 +323,16 @@ impl PipelineState {
 impl PartialEq for PipelineState {
     /// What it says of the run; how it is held in memory does not count.
     fn eq(&self, other: &PipelineState) -> bool {
-        (self.id, self.position, self.status, self.round_limit, self.is_reopened, self.counts)
-            == (other.id, other.position, other.status, other.round_limit, other.is_reopened, other.counts)
+        (self.id, self.position, self.status, self.round_limit, self.is_reopened, self.reopened, self.counts)
+            == (
+                other.id,
+                other.position,
+                other.status,
+                other.round_limit,
+                other.is_reopened,
+                other.reopened,
+                other.counts,
+            )
             && (&self.started, &self.ended) == (&other.started, &other.ended)
             && self.steps.iter().eq(other.steps.iter())
     }

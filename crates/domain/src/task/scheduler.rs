@@ -1,5 +1,8 @@
 //! The scheduler: which of the pending tasks begin now, which can never begin, and what each of the others waits for. One pure
 //! decision; whoever asks brings the clock, what is open, and the limits.
+//!
+//! A step of a pipeline run that waits for its place is a pending task too, by the id of the task that its run is and as old as
+//! that: one order for both, so that neither keeps the other waiting for ever.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
@@ -57,14 +60,15 @@ pub struct Work<'a> {
     pub labels: &'a [String],
 }
 
-/// An open run, of a task or not.
+/// An open run, of a task or not; or what is as good as one: a step of a pipeline run that was given its place, or a directory that such
+/// a run has to itself.
 #[derive(Debug, Clone, Copy)]
 pub struct OpenRun<'a> {
-    /// The run.
-    pub id: RunId,
+    /// Who it is.
+    pub by: By,
     /// What it takes up.
     pub work: Work<'a>,
-    /// It is a task's: those alone count against the limits. In its directory every run counts.
+    /// It is a task's, or a step's: those alone count against the limits. In its directory every run counts.
     pub is_task: bool,
 }
 
@@ -134,7 +138,7 @@ pub enum Why<'a> {
 pub enum By {
     /// An open run.
     Run(RunId),
-    /// A task that begins now.
+    /// A task that begins now, or a pipeline run.
     Task(TaskId),
 }
 
@@ -222,7 +226,7 @@ impl<'a> Load<'a> {
         let directories = DirectoryConflicts::new();
         let mut load = Load { limits, total: 0, agents: HashMap::new(), labels: HashMap::new(), directories };
         for run in open {
-            load.directories.add(run.work.directory, By::Run(run.id));
+            load.directories.add(run.work.directory, run.by);
             if run.is_task {
                 load.count(&run.work);
             }

@@ -496,6 +496,7 @@ impl Daemon {
             meter: self.store.meter(),
             snapshots: &self.snapshots.counts,
             feed: &self.feed,
+            pipelines: self.pipelines.counts(),
             notifications: self.notifications.as_ref().map(|notifications| notifications.counts()),
         };
         self.metrics.show(&self.views, &counted, format)

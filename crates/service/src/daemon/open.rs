@@ -35,7 +35,7 @@ use crate::drive::workspace_files::WorkspaceFiles;
 use crate::feed::{self, Feed, News};
 use crate::metrics::Metrics;
 use crate::notifications::{HolderLook, LinkMint, NoLinks, Notifications, Sources};
-use crate::pipelines::{Pipelines, WorkspaceTrees};
+use crate::pipelines::{Pipelines, StepsOfRuns, WorkspaceTrees};
 use crate::records::Records;
 use crate::show::{Directory, LogDetails, Views};
 use crate::snapshots::Snapshots;
@@ -125,6 +125,9 @@ impl Daemon {
         let trees = Arc::new(WorkspaceTrees::new(workspaces.clone(), trees_selection));
         let pipelines = Arc::new(Pipelines::new(store.clone(), disk.clone(), views.clone(), trees));
         let _ = watch.pipelines.set(Arc::downgrade(&pipelines));
+        tasks.count_steps(Box::new(StepsOfRuns(Arc::downgrade(&pipelines))));
+        let wake = watch.wake.clone();
+        pipelines.ask_scheduler(Box::new(move || wake.look()));
         let answer_links = settings.base_url.map(|base_url| {
             Arc::new(AnswerLinks::new(workers.records.clone(), base_url, settings.waits.token_lifetime))
         });

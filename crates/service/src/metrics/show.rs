@@ -13,6 +13,7 @@ use crate::drive::checkpoints::CheckpointCounts;
 use crate::drive::worker::Workers;
 use crate::feed::Feed;
 use crate::notifications::SinkCounts;
+use crate::pipelines::PipelineCounts;
 use crate::records::Records;
 use crate::show::{DIRECTORIES, Views};
 use crate::snapshots::SnapshotCounts;
@@ -22,6 +23,8 @@ pub(crate) struct Counted<'a> {
     pub(crate) meter: &'a Meter,
     pub(crate) snapshots: &'a SnapshotCounts,
     pub(crate) feed: &'a Feed,
+    /// Runs of pipelines that have not ended.
+    pub(crate) pipelines: PipelineCounts,
     /// None where nobody is notified.
     pub(crate) notifications: Option<Vec<SinkCounts>>,
 }
@@ -42,6 +45,7 @@ impl Metrics {
         }
         self.holders(&mut page, &views.workers);
         records(&mut page, meter);
+        pipelines(&mut page, meter, &counted.pipelines);
         store(&mut page, meter, &views.workers.records);
         checkpoints(&mut page, &views.workers.checkpoint_counts);
         snapshots(&mut page, counted.snapshots);
@@ -112,6 +116,26 @@ fn records(page: &mut Page, meter: &Meter) {
     page.single("rekindle_waits_opened_total", Kind::Counter, "Questions that agents asked", asked);
     let family = ("rekindle_waits_ended_total", Kind::Counter, "Questions that are over, by how");
     page.labelled(family, "how", records.ended_waits());
+}
+
+fn pipelines(page: &mut Page, meter: &Meter, counts: &PipelineCounts) {
+    let PipelineCounts { working, waiting, resting } = *counts;
+    let help = "Runs of pipelines that have not ended, by what their steps do";
+    let states = [("working", working), ("waiting", waiting), ("resting", resting)];
+    page.labelled(("rekindle_pipelines", Kind::Gauge, help), "state", states);
+    let records = &meter.records;
+    let started = records.of(Record::PipelineStarted);
+    page.single("rekindle_pipelines_started_total", Kind::Counter, "Runs of pipelines started", started);
+    let ends = [
+        ("completed", Record::PipelineCompleted),
+        ("failed", Record::PipelineFailed),
+        ("aborted", Record::PipelineAborted),
+    ];
+    let ends = ends.map(|(end, kind)| (end, records.of(kind)));
+    let family = ("rekindle_pipelines_ended_total", Kind::Counter, "Runs of pipelines by their end");
+    page.labelled(family, "end", ends);
+    let help = "Steps of pipelines by what came of an attempt, or of looking for a result that was there";
+    page.labelled(("rekindle_pipeline_steps_total", Kind::Counter, help), "result", records.steps());
 }
 
 fn store(page: &mut Page, meter: &Meter, records: &Records) {

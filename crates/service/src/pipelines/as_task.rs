@@ -3,6 +3,7 @@
 
 use rekindle_domain::event::{TaskKind, TaskStatus};
 use rekindle_domain::id::{PipelineId, RunName, TaskId};
+use rekindle_domain::pipeline::next_step::Waits;
 use rekindle_domain::pipeline::{PipelineState, RunStatus};
 use rekindle_domain::session::{PlanProgress, SessionState};
 use rekindle_domain::time::Timestamp;
@@ -15,7 +16,32 @@ use crate::lock::locked;
 /// The agent of a run: it has one for each stage.
 const PIPELINE: &str = "pipeline";
 
+/// Runs that have not ended, counted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct PipelineCounts {
+    /// Whose step an agent or a command works at, or is about to.
+    pub(crate) working: usize,
+    /// Whose step waits for a place, a directory, a person that its agent has asked, or a while.
+    pub(crate) waiting: usize,
+    /// That go on when somebody resumes them.
+    pub(crate) resting: usize,
+}
+
 impl Pipelines {
+    /// Counts the runs that have not ended, from memory.
+    pub(crate) fn counts(&self) -> PipelineCounts {
+        let mut counts = PipelineCounts::default();
+        for standing in locked(&self.standings).values() {
+            let count = match (standing.waits, standing.rests) {
+                (_, Some(_)) => &mut counts.resting,
+                (None | Some(Waits::Agent), None) => &mut counts.working,
+                (Some(_), None) => &mut counts.waiting,
+            };
+            *count += 1;
+        }
+        counts
+    }
+
     /// Returns the run that a task is, if it is one.
     pub(crate) fn run_of(&self, task: TaskId) -> Option<PipelineId> {
         let run = PipelineId::from_ulid(task.to_ulid()?);

@@ -37,6 +37,11 @@ impl Claims {
             .map(|(other, _)| *other)
     }
 
+    /// Returns which runs have which directories.
+    pub(super) fn all(&self) -> Vec<(PipelineId, PathBuf)> {
+        locked(&self.0).iter().map(|(run, directory)| (*run, directory.clone())).collect()
+    }
+
     /// Takes a directory back; tells whether the run had one.
     pub(super) fn release(&self, run: PipelineId) -> bool {
         locked(&self.0).remove(&run).is_some()

@@ -9,6 +9,7 @@ mod config_check;
 mod create;
 mod follow;
 mod intention;
+mod places;
 mod project_file;
 mod recovery;
 mod resume;
@@ -34,10 +35,13 @@ use rekindle_wire::code::Code;
 use rekindle_wire::hint::Hint;
 use tokio::sync::watch;
 
+pub(crate) use self::as_task::PipelineCounts;
 use self::claims::Claims;
 pub(crate) use self::create::NewRun;
 pub use self::follow::{FollowPipeline, PipelineFollowing, PipelineTold};
 use self::intention::Sources;
+use self::places::Places;
+pub(crate) use self::places::StepsOfRuns;
 pub(crate) use self::trees::{Trees, WorkspaceTrees};
 pub(crate) use self::worker::{Command, ResumeRun, Seat, Standing, Worker};
 use crate::drive::environment::Env;
@@ -69,6 +73,7 @@ pub(crate) struct Pipelines {
     /// What callers brought for the agents of runs: in memory only.
     brought: Mutex<HashMap<PipelineId, Env>>,
     claims: Claims,
+    places: Places,
     /// Held by whoever starts runs with an idempotency key, in the name of that.
     keyed: NamedLocks,
     /// Changes whenever a ledger grows or a run stands elsewhere.
@@ -100,6 +105,7 @@ impl Pipelines {
             left: Mutex::default(),
             brought: Mutex::default(),
             claims: Claims::default(),
+            places: Places::default(),
             keyed: NamedLocks::default(),
             news: watch::Sender::new(0),
             keys: Mutex::default(),
@@ -187,6 +193,7 @@ impl Pipelines {
     fn release(&self, run: PipelineId) {
         if self.claims.release(run) {
             self.pool.seats().iter().for_each(|seat| seat.tell(Command::Look));
+            self.tell_scheduler();
         }
     }
 

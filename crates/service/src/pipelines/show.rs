@@ -146,6 +146,7 @@ fn waiting(waits: Waits) -> PendingWhy {
         Waits::Stalled => PendingWhy::Stalled,
         Waits::SameKey => PendingWhy::SameKey,
         Waits::Directory => PendingWhy::Directory,
+        Waits::Place => PendingWhy::Place,
         Waits::Time(_) => PendingWhy::Time,
     }
 }

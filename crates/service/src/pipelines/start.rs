@@ -44,6 +44,9 @@ impl Pipelines {
         if tasks.len() > 1 && new.worktree.as_ref().is_some_and(|worktree| worktree.branch.is_some()) {
             return Err(invalid("each run has a branch of its own: of several none can be named"));
         }
+        if new.budget.and_then(|budget| budget.cost).is_some_and(|cost| !cost.is_finite() || cost < 0.0) {
+            return Err(invalid("the cost of a budget is a number that is not negative"));
+        }
         // Whoever repeats a request is answered whatever has become of the file.
         if let Some(made) = self.all_made_by(key, tasks.len())? {
             return made.into_iter().map(|id| self.show(id)).collect();

@@ -13,11 +13,12 @@ mod resume_prompt;
 mod retry;
 mod scheduling;
 mod show;
+mod step_places;
 mod update;
 mod wake;
 
 use std::collections::{BTreeMap, HashMap};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
 use rekindle_domain::event::{EndedTask, TaskStatus};
@@ -32,6 +33,7 @@ use rekindle_wire::code::Code;
 pub use self::budget_enforcement::BudgetSettings;
 use self::budget_enforcement::Today;
 use self::canonical_paths::CanonicalPaths;
+pub(crate) use self::step_places::{PlaceAnswer, PlacesSeen, StepPlaces, WantedPlace};
 pub(crate) use self::wake::Wake;
 use crate::drive::environment::Env;
 use crate::error::{Result, ServiceError, damaged_log};
@@ -83,6 +85,8 @@ pub(crate) struct Tasks {
     /// What callers brought for agents of tasks that have not begun: in memory only.
     brought: Mutex<HashMap<TaskId, Env>>,
     real: CanonicalPaths,
+    /// Who asks for places beside tasks.
+    steps: OnceLock<Box<dyn StepPlaces>>,
     pub(crate) wake: Arc<Wake>,
     /// Held by whoever asks for tasks with an idempotency key, in the name of that.
     keyed: NamedLocks,
@@ -107,9 +111,15 @@ impl Tasks {
             database,
             brought: Mutex::default(),
             real: CanonicalPaths::default(),
+            steps: OnceLock::new(),
             wake,
             keyed: NamedLocks::default(),
         }
+    }
+
+    /// Decides about steps too, which count among the tasks.
+    pub(crate) fn count_steps(&self, steps: Box<dyn StepPlaces>) {
+        let _ = self.steps.set(steps);
     }
 
     /// Returns the tasks that have not ended, as of everything answered before.

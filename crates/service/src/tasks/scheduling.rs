@@ -9,11 +9,13 @@ use std::time::{Duration, Instant};
 use rekindle_domain::event::TaskStatus;
 use rekindle_domain::id::{SessionId, TaskId};
 use rekindle_domain::task::dependencies::with_dependents;
-use rekindle_domain::task::scheduler::{Decision, Hold, Limits, OpenRun, Pending, Work, decide};
+use rekindle_domain::task::scheduler::{By, Decision, Hold, Limits, OpenRun, Pending, Why, Work, decide};
 use rekindle_domain::task::{Task, TasksState, compose};
 use rekindle_domain::time::{Now, Timestamp};
 use rekindle_wire::code::Code;
 
+use super::show::why_text;
+use super::step_places::{PlaceAnswer, PlacesSeen, WantedPlace};
 use super::{Tasks, Wake};
 use crate::error::{Result, chain};
 use crate::show::SessionEntry;
@@ -71,6 +73,9 @@ fn run(weak: &Weak<Tasks>, wake: &Wake) {
 /// Everything that a decision is made from, in memory of its own.
 struct Seen {
     pending: Vec<SeenTask>,
+    steps: Vec<(WantedPlace, Arc<Path>)>,
+    /// Directories that pipeline runs have to themselves.
+    held: Vec<(TaskId, Arc<Path>)>,
     open: Vec<(OpenRunOf, Arc<Path>)>,
 }
 
@@ -84,20 +89,27 @@ struct SeenTask {
 struct OpenRunOf {
     id: rekindle_domain::id::RunId,
     task: Option<Arc<Task>>,
+    /// It is an attempt at a step.
+    is_step: bool,
     agent: String,
 }
 
 impl Tasks {
     /// Looks at the tasks once: fails what can never begin, begins what may, and returns when to look again.
     fn look(&self, cached: &mut u64) -> Duration {
+        let is_asked = self.steps.get().is_some_and(|steps| steps.is_asked());
         let state = match self.state() {
             Ok(state) => state,
             Err(error) => {
                 tracing::error!("tasks cannot be looked at: {}", error.text());
-                return AT_LEAST_EVERY;
+                // Steps do not wait for tasks of which nobody knows.
+                let nobody = TasksState::default();
+                let now = self.views.workers.records.time();
+                let decided = is_asked.then(|| self.schedule(&nobody, &now));
+                return decided.and_then(Result::ok).unwrap_or(AT_LEAST_EVERY);
             }
         };
-        let ignores_sessions = state.is_empty() && !self.budgets.concern_runs();
+        let ignores_sessions = state.is_empty() && !self.budgets.concern_runs() && !is_asked;
         self.wake.ignores_sessions.store(ignores_sessions, Ordering::Relaxed);
         let last = state.position().last_seq;
         if last >= *cached + CACHED_EVERY {
@@ -114,7 +126,7 @@ impl Tasks {
         let now = self.views.workers.records.time();
         self.end_what_must(&state, &now);
         self.hold_all_to_budgets(&state, &now);
-        if !state.has_pending() {
+        if !state.has_pending() && !is_asked {
             return self.next_deadline(&state, &now);
         }
         match self.schedule(&state, &now) {
@@ -144,6 +156,7 @@ impl Tasks {
         if !failed.is_empty() {
             self.append(failed)?;
         }
+        self.tell_steps(state, &decision);
         for task in decision.begin.iter().filter_map(|id| of(*id)) {
             match self.begin(task) {
                 Ok(()) => tracing::info!(task = %task.id, "begun"),
@@ -155,6 +168,19 @@ impl Tasks {
         let patience = look_again.map(|at| Duration::from_millis(at.millis_since(now.wall)));
         Ok(patience
             .map_or(AT_LEAST_EVERY, |patience| patience.clamp(Duration::from_millis(1), AT_LEAST_EVERY)))
+    }
+
+    /// Tells the steps of pipeline runs that ask for a place what was decided.
+    fn tell_steps(&self, state: &TasksState, decision: &Decision<'_>) {
+        let Some(steps) = self.steps.get() else { return };
+        let is_step = |id: &TaskId| state.get(*id).is_none();
+        for run in decision.begin.iter().filter(|id| is_step(id)) {
+            steps.tell(*run, PlaceAnswer::Granted);
+        }
+        for waiting in decision.wait.iter().filter(|waiting| is_step(&waiting.id)) {
+            let is_directory = matches!(waiting.why, Why::Directory(_));
+            steps.tell(waiting.id, PlaceAnswer::Waits { why: why_text(&waiting.why), is_directory });
+        }
     }
 
     /// Asks for the end of what runs behind its deadline or has used up its budget, and has every wish for an end carried out that was recorded: whoever
@@ -195,6 +221,8 @@ impl Tasks {
     }
 
     fn see(&self, state: &TasksState) -> Seen {
+        // Before sessions are: a step that begins meanwhile is seen twice, and not never.
+        let PlacesSeen { wanted, held } = self.steps.get().map(|steps| steps.see()).unwrap_or_default();
         let environment = &self.views.workers.agents.environment;
         let mut files = HashMap::new();
         let pending = state
@@ -225,32 +253,70 @@ impl Tasks {
                 let task = run.task_id.and_then(|id| state.get(id)).cloned();
                 let agent = entry.state.provider.name();
                 let directory = self.real.of(&entry.state.working_dir);
-                Some((OpenRunOf { id: run.run_id, task, agent }, directory))
+                let is_step = entry.state.parent.is_some();
+                Some((OpenRunOf { id: run.run_id, task, is_step, agent }, directory))
             })
             .collect();
-        Seen { pending, open }
+        let steps = wanted.into_iter().map(|wanted| {
+            let directory = self.real.of(&wanted.directory);
+            (wanted, directory)
+        });
+        let held = held.into_iter().map(|(run, directory)| (run, Arc::from(directory)));
+        Seen { pending, steps: steps.collect(), held: held.collect(), open }
     }
 }
 
 impl Seen {
     fn decide<'a>(&'a self, limits: &'a Limits, now: &Now) -> Decision<'a> {
-        let pending = self.pending.iter().map(|task| task.pending(now)).collect();
+        let waiting = self.steps.iter().filter(|(step, _)| !step.granted);
+        let waiting = waiting.map(|(step, directory)| step_pending(step, directory));
+        let pending = self.pending.iter().map(|task| task.pending(now)).chain(waiting).collect();
+        let granted = self.steps.iter().filter(|(step, _)| step.granted).map(|(step, directory)| OpenRun {
+            by: By::Task(step.task),
+            work: step_work(step, directory),
+            is_task: true,
+        });
+        let held = self.held.iter().map(|(run, directory)| OpenRun {
+            by: By::Task(*run),
+            work: Work { agent: "", directory, is_shared: false, labels: &[] },
+            is_task: false,
+        });
         let open: Vec<OpenRun<'a>> = self
             .open
             .iter()
             .map(|(run, directory)| OpenRun {
-                id: run.id,
+                by: By::Run(run.id),
                 work: Work {
                     agent: &run.agent,
                     directory,
                     is_shared: run.task.as_ref().is_some_and(|task| task.spec.shared),
                     labels: run.task.as_ref().map_or(&[], |task| &task.spec.labels),
                 },
-                is_task: run.task.is_some(),
+                is_task: run.task.is_some() || run.is_step,
             })
+            .chain(granted)
+            .chain(held)
             .collect();
         decide(pending, &open, limits, now.wall)
     }
+}
+
+/// A step that waits for its place, as the scheduler sees it.
+fn step_pending<'a>(step: &'a WantedPlace, directory: &'a Path) -> Pending<'a> {
+    Pending {
+        id: step.task,
+        priority: 0,
+        created_at: step.started_at,
+        eligible_at: step.asked_at,
+        hold: None,
+        deadline: None,
+        work: step_work(step, directory),
+    }
+}
+
+/// What a step takes up. In a directory that its run has nobody else works, and it is in nobody's way there.
+fn step_work<'a>(step: &'a WantedPlace, directory: &'a Path) -> Work<'a> {
+    Work { agent: &step.agent, directory, is_shared: step.has_directory, labels: &[] }
 }
 
 impl SeenTask {

@@ -162,7 +162,7 @@ fn view(task: &Task) -> TaskView {
 }
 
 /// Says what a task waits for.
-fn why_text(why: &Why<'_>) -> String {
+pub(super) fn why_text(why: &Why<'_>) -> String {
     match why {
         Why::Held(Hold::Until(at)) => format!("until {at}"),
         Why::Held(Hold::After(task)) => format!("after {task}"),
@@ -173,6 +173,6 @@ fn why_text(why: &Why<'_>) -> String {
         Why::Label(label) => format!("as many tasks with the label {label} run as may"),
         Why::Directory(By::Run(run)) => format!("{run} works in its directory"),
         Why::DayBudget(until) => format!("the budget of the day is used up, until {until}"),
-        Why::Directory(By::Task(task)) => format!("{task} begins in its directory"),
+        Why::Directory(By::Task(task)) => format!("{task} works in its directory, or begins to"),
     }
 }

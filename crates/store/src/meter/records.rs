@@ -14,11 +14,19 @@ pub struct Records {
     ways: [Counter; ResumeHow::ALL.len()],
     /// By verdict, and one for those that are on no list.
     verdicts: [Counter; SessionRestored::VERDICTS.len() + 1],
+    /// Steps of pipeline runs whose result was there before.
+    cached_steps: Counter,
 }
 
 impl Default for Records {
     fn default() -> Records {
-        Records { kinds: counters(), reasons: counters(), ways: counters(), verdicts: counters() }
+        Records {
+            kinds: counters(),
+            reasons: counters(),
+            ways: counters(),
+            verdicts: counters(),
+            cached_steps: Counter::default(),
+        }
     }
 }
 
@@ -41,6 +49,7 @@ impl Records {
                     let known = SessionRestored::VERDICTS.iter().position(|known| *known == restored.verdict);
                     self.verdicts[known.unwrap_or(SessionRestored::VERDICTS.len())].inc();
                 }
+                Event::StepFinished(finished) if finished.cached => self.cached_steps.inc(),
                 _ => {}
             }
         }
@@ -49,6 +58,13 @@ impl Records {
     /// Returns how many of a kind were committed.
     pub fn of(&self, kind: Kind) -> u64 {
         self.kinds[kind as usize].get()
+    }
+
+    /// Returns how many attempts at steps of pipeline runs came to what, and how many results were there before.
+    pub fn steps(&self) -> [(&'static str, u64); 3] {
+        let cached = self.cached_steps.get();
+        let finished = self.of(Kind::StepFinished).saturating_sub(cached);
+        [("finished", finished), ("cached", cached), ("interrupted", self.of(Kind::StepInterrupted))]
     }
 
     /// Returns how many runs were cut short by each reason.

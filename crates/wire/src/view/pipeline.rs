@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use rekindle_domain::blob_id::BlobId;
-use rekindle_domain::event::{ChangedFiles, FilesTouched, OnCut, OnDrift, PathList, StepCut, Usage};
+use rekindle_domain::event::{Budget, ChangedFiles, FilesTouched, OnCut, OnDrift, PathList, StepCut, Usage};
 use rekindle_domain::id::{PipelineId, SessionId, StepId, StepKey};
 use rekindle_domain::pipeline::summary::{RunSummary, StepStatus};
 use rekindle_domain::pipeline::template::payload_field;
@@ -35,6 +35,8 @@ string_enums! {
         SameKey = "same_key",
         /// The directory: somebody else works there.
         Directory = "directory",
+        /// A place: as many tasks and steps run as may.
+        Place = "place",
         /// The time of its next attempt.
         Time = "time",
         /// Its attempt was cut; what becomes of that is about to be seen.
@@ -78,6 +80,7 @@ impl PendingWhy {
             | PendingWhy::Stalled
             | PendingWhy::SameKey
             | PendingWhy::Directory
+            | PendingWhy::Place
             | PendingWhy::Time
             | PendingWhy::Cut
             | PendingWhy::NoDirectory
@@ -167,6 +170,9 @@ pub struct PipelineView {
     pub counts: PipelineCounts,
     /// What was used in all of its finished steps.
     pub usage: Usage,
+    /// The most that its steps may use; as much again each time that it is reopened.
+    #[serde(default)]
+    pub budget: Option<Budget>,
     /// The step that is not finished; null if there is none.
     pub pending: Option<PendingStep>,
 }
@@ -344,6 +350,7 @@ impl PipelineView {
                 logs: said.logs,
             },
             usage,
+            budget: started.budget,
             pending: PendingStep::of(state),
         })
     }

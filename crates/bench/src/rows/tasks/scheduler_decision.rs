@@ -8,7 +8,7 @@ use std::sync::Arc;
 use anyhow::ensure;
 use rekindle_domain::event::TaskSpec;
 use rekindle_domain::id::{RunId, TaskId};
-use rekindle_domain::task::scheduler::{Limits, OpenRun, Pending, Work, decide};
+use rekindle_domain::task::scheduler::{By, Limits, OpenRun, Pending, Work, decide};
 use rekindle_domain::time::{Clock, Timestamp};
 
 use crate::context::{Context, progress};
@@ -104,7 +104,7 @@ impl Queue {
     }
 
     fn open(&self, n: usize) -> OpenRun<'_> {
-        OpenRun { id: RunId::mint(n as u64, 1), work: self.tasks[n].work(), is_task: true }
+        OpenRun { by: By::Run(RunId::mint(n as u64, 1)), work: self.tasks[n].work(), is_task: true }
     }
 }
 

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use rekindle_client::{Exit, Failure, read};
 use rekindle_display::hints::ours;
-use rekindle_domain::event::{DEFAULT_PIPELINE, DirtyPolicy, OnCut, Permissions, ResumePolicy};
+use rekindle_domain::event::{Budget, DEFAULT_PIPELINE, DirtyPolicy, OnCut, Permissions, ResumePolicy};
 use rekindle_terminal::output::{BOLD, styled};
 use rekindle_wire::request::{MAX_PIPELINE_TASKS, NewPipelines, NewWorktree};
 use rekindle_wire::view::{PipelineList, PipelineView};
@@ -16,7 +16,7 @@ use super::trust;
 use crate::context::Context;
 use crate::env_arg::umask_for;
 use crate::possible_values::one_of;
-use crate::session_options::{DIRTY_POLICIES, PERMISSIONS, directory};
+use crate::session_options::{DIRTY_POLICIES, PERMISSIONS, directory, seconds};
 
 /// Run tasks through a pipeline, and follow them to the end
 ///
@@ -72,6 +72,18 @@ pub(super) struct Args {
     /// What becomes of changes in the directory that are not committed [default: a worktree is refused]
     #[arg(long, value_parser = one_of::<DirtyPolicy>(DIRTY_POLICIES), value_name = "POLICY", requires = "worktree")]
     dirty: Option<DirtyPolicy>,
+
+    /// End a run when its steps have used so many tokens, as far as agents tell
+    #[arg(long, value_name = "N")]
+    max_tokens: Option<u64>,
+
+    /// End a run when its steps have cost so much, in the currency of their agents, as far as those tell
+    #[arg(long, value_name = "AMOUNT")]
+    max_cost: Option<f64>,
+
+    /// End a run when its steps have gone on for so long, as in 2h
+    #[arg(long, value_name = "TIME", value_parser = seconds)]
+    max_time: Option<u64>,
 
     #[command(flatten)]
     execution: ExecutionArgs,
@@ -155,6 +167,13 @@ fn request(context: &Context, args: &Args, project: Option<&Project>) -> Result<
         trust: args.execution.trust,
         on_cut: args.on_cut,
         resume: Some(args.resume),
+        budget: Some(Budget {
+            tokens: args.max_tokens,
+            cost: args.max_cost,
+            wall_s: args.max_time,
+            turns: None,
+        })
+        .filter(|budget| *budget != Budget::default()),
         worktree: args.worktree.as_ref().map(|_| NewWorktree {
             branch,
             base: args.base.clone(),

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::script::{Ledger, id, tree};
-use crate::event::{OnDrift, StepCut};
+use crate::event::{BudgetPart, OnDrift, StepCut};
 use crate::pipeline::FailReason;
 use crate::pipeline::evidence::{
     AgentFound, CacheFound, Continuation, Evidence, RunFound, SignsOfLife, TreeFound, Verdict,
@@ -33,6 +33,8 @@ pub(super) fn calm() -> Evidence {
         continuation: Continuation::None,
         is_directory_free: true,
         has_environment: true,
+        has_place: true,
+        spent: None,
         retry_in: Duration::ZERO,
         is_left: false,
         word: None,
@@ -396,4 +398,50 @@ fn a_run_that_was_left_goes_on_by_itself_only_if_it_may() {
         &left,
         NextStep::Intend(id("review-1")),
     );
+}
+
+/// Nothing begins without a place, and who has none is where it was.
+#[test]
+fn what_has_no_place_waits_for_one() {
+    let none = Evidence { has_place: false, ..calm() };
+    check(INTENDED, &none, NextStep::Await(Waits::Place));
+    let cut = Evidence { tree: captured(9, 0, 0), ..none };
+    check(CUT, &cut, NextStep::Await(Waits::Place));
+    check(CUT, &Evidence { continuation: Continuation::Native, ..cut }, NextStep::Await(Waits::Place));
+    let unclear = Evidence { run: RunFound::Completed(Verdict::Unclear), tree: captured(5, 0, 0), ..none };
+    check(BEGAN, &unclear, NextStep::Await(Waits::Place));
+    // Who works goes on, and what needs nobody to work needs no place.
+    check(BEGAN, &Evidence { agent: AgentFound::Followed, ..none }, NextStep::Await(Waits::Agent));
+    check(INTENDED, &Evidence { cache: CacheFound::Hit(tree(5)), ..none }, NextStep::UseCached(tree(5)));
+    // Before that nobody looks at the directory: somebody else may work there.
+    for tree in [TreeFound::NotCaptured, TreeFound::Unreadable, captured(9, 1, 1)] {
+        check(INTENDED, &Evidence { tree, ..none }, NextStep::Await(Waits::Place));
+        rests(INTENDED, &Evidence { tree, has_environment: false, ..none }, Rest::NoEnvironment);
+    }
+    // What rests for its files waits for nothing until somebody says more.
+    let stopped = format!("{INTENDED} drift stop found=9");
+    rests(&stopped, &Evidence { tree: captured(9, 0, 0), ..none }, Rest::Drift);
+    let said = Evidence { tree: TreeFound::NotCaptured, word: Some(OnDrift::Restore), ..none };
+    check(&stopped, &said, NextStep::Await(Waits::Place));
+}
+
+/// What goes on is ended, and nothing else begins.
+#[test]
+fn a_run_whose_budget_is_used_up_fails() {
+    let spent = Evidence { spent: Some(BudgetPart::Tokens), ..calm() };
+    let fails = NextStep::Fail(FailReason::Budget(BudgetPart::Tokens));
+    check(INTENDED, &spent, fails.clone());
+    check(CUT, &spent, fails);
+    for run in [RunFound::Open, RunFound::WaitsForPerson] {
+        check(BEGAN, &Evidence { agent: AgentFound::Followed, run, ..spent }, NextStep::EndAgent);
+        // Nothing is ended before it is known what became of it.
+        check(BEGAN, &Evidence { run, ..spent }, NextStep::Harvest);
+    }
+    let ended = Evidence { run: RunFound::EndedByRule, ..spent };
+    check(BEGAN, &ended, NextStep::Finish(Finish::EndedByRule));
+    let done = "start; intend implement-1; began; finish completed; intend review-1; began; finish trivial; intend document-1; \
+                began; finish completed";
+    check(done, &spent, NextStep::Complete);
+    check(INTENDED, &Evidence { cache: CacheFound::Hit(tree(5)), ..spent }, NextStep::UseCached(tree(5)));
+    assert_eq!(FailReason::Budget(BudgetPart::WallTime).to_string(), "budget: wall time");
 }

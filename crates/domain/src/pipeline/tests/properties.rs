@@ -8,7 +8,7 @@ use proptest::prelude::*;
 use super::next_step::calm;
 use super::script::{Ledger, id, intention, tree};
 use crate::blob_id::BlobId;
-use crate::event::{OnDrift, StepCut, StepFinished, StepInterrupted};
+use crate::event::{BudgetPart, OnDrift, StepCut, StepFinished, StepInterrupted};
 use crate::id::{RunId, SessionId, StepId};
 use crate::pipeline::evidence::{
     AgentFound, CacheFound, Continuation, Evidence, RunFound, SignsOfLife, TreeFound, Verdict,
@@ -89,11 +89,13 @@ prop_compose! {
         (is_held_elsewhere, is_overdue, has_manifest, is_directory_free, has_environment) in any::<(bool, bool, bool, bool, bool)>(),
         (has_forgotten, is_left) in any::<(bool, bool)>(),
         signs in prop::sample::select(vec![SignsOfLife::Heard, SignsOfLife::Missing, SignsOfLife::Stalled]),
+        (has_place, is_spent) in any::<(bool, bool)>(),
         retry in 0..3u64,
     ) -> Evidence {
         Evidence {
             is_held_elsewhere: is_held_elsewhere && is_overdue, agent, run, has_forgotten, is_overdue, signs, tree: found, restoring,
-            has_manifest, cache, continuation, is_directory_free, has_environment, retry_in: Duration::from_secs(retry / 2), is_left, word,
+            has_manifest, cache, continuation, is_directory_free, has_environment, has_place: has_place || is_overdue,
+            spent: (is_spent && is_overdue).then_some(BudgetPart::Cost), retry_in: Duration::from_secs(retry / 2), is_left, word,
         }
     }
 }
@@ -117,6 +119,7 @@ proptest! {
             prop_assert!(current.open_attempt().is_none(), "nobody works at it");
             prop_assert_eq!(about.agent, AgentFound::Gone);
             prop_assert!(about.is_directory_free && !about.is_held_elsewhere);
+            prop_assert!(matches!(step, NextStep::UseCached(_)) || about.has_place && about.spent.is_none());
         }
         match &step {
             NextStep::Intend(next) => prop_assert!(state.steps().all(|done| done.id != *next && done.result.is_some())),
@@ -271,7 +274,7 @@ impl World {
             NextStep::Await(Waits::Person) => self.run = RunFound::Open,
             NextStep::Await(Waits::Silence) => self.agent = AgentFound::Unread,
             NextStep::Await(Waits::SameKey) => self.cache = CacheFound::Miss,
-            NextStep::Await(Waits::Directory | Waits::Time(_)) => {}
+            NextStep::Await(Waits::Directory | Waits::Place | Waits::Time(_)) => {}
             NextStep::Adopt => self.agent = AgentFound::Followed,
             NextStep::Harvest => {
                 self.agent = AgentFound::Gone;

@@ -38,7 +38,7 @@ fn limits(total: usize) -> Limits {
 }
 
 fn open(number: u128, work: Work<'static>, is_task: bool) -> OpenRun<'static> {
-    OpenRun { id: RunId::from_ulid(number), work, is_task }
+    OpenRun { by: By::Run(RunId::from_ulid(number)), work, is_task }
 }
 
 /// Returns which tasks begin, by their numbers.
@@ -89,7 +89,7 @@ fn nothing_begins_while_the_budget_of_the_day_is_used_up() {
 fn a_task_waits_for_what_is_named() {
     let labelled = ["gpu".to_owned()];
     let running = Work { labels: &labelled, ..work("codex", "/busy/inside") };
-    let open = [OpenRun { id: RunId::from_ulid(1), work: running, is_task: true }];
+    let open = [OpenRun { by: By::Run(RunId::from_ulid(1)), work: running, is_task: true }];
     let limits = Limits {
         total: 2,
         agents: BTreeMap::from([("codex".to_owned(), 1)]),
@@ -259,5 +259,69 @@ proptest! {
                 || taken.iter().any(|(work, _)| is_in_the_way(work.directory, task.work.directory));
             prop_assert!(blocked, "{:?}", waiting);
         }
+    }
+}
+
+/// Work that takes several turns: a task has one, a pipeline run as many as it has steps.
+struct Job {
+    number: u128,
+    created: i64,
+    steps: u32,
+    work: Work<'static>,
+    /// Since when it waits, and when what it does ends.
+    eligible: i64,
+    ends: Option<i64>,
+}
+
+proptest! {
+    /// Tasks and the steps of runs share the places: there are never more than may be, and everybody comes to an end.
+    #[test]
+    fn neither_tasks_nor_steps_wait_for_ever(
+        jobs in prop::collection::vec((0_i64..40, 1_u32..5, 0_usize..4, 1_i64..6), 1..14),
+        total in 1_usize..4, per_agent in 1_usize..3,
+    ) {
+        let directories = ["/a", "/b", "/b/c", "/d"];
+        let mut jobs: Vec<Job> = jobs.iter().zip(1..).map(|((created, steps, place, _), number)| Job {
+            number, created: *created, steps: *steps, work: work("claude", directories[*place]), eligible: *created, ends: None,
+        }).collect();
+        let limits = Limits { agents: BTreeMap::from([("claude".to_owned(), per_agent)]), ..limits(total) };
+        let mut begun: Vec<u128> = Vec::new();
+        for now in 0..1_000_i64 {
+            for job in &mut jobs {
+                if job.ends.is_some_and(|end| end <= now) {
+                    (job.ends, job.steps, job.eligible) = (None, job.steps - 1, now);
+                }
+            }
+            jobs.retain(|job| job.steps > 0);
+            if jobs.is_empty() {
+                break;
+            }
+            // A run that has begun keeps its directory between its steps.
+            let has_begun = |job: &Job| begun.contains(&job.number);
+            let waiting: Vec<Pending<'_>> = jobs.iter().filter(|job| job.created <= now && job.ends.is_none()).map(|job| Pending {
+                created_at: at(job.created),
+                eligible_at: at(job.eligible),
+                work: Work { is_shared: has_begun(job), ..job.work },
+                ..pending(job.number, "/")
+            }).collect();
+            let open: Vec<OpenRun<'_>> = jobs.iter().filter(|job| job.ends.is_some() || has_begun(job)).map(|job| OpenRun {
+                by: By::Task(task(job.number)), work: job.work, is_task: job.ends.is_some(),
+            }).collect();
+            let decision = decide(waiting, &open, &limits, at(now));
+            for id in &decision.begin {
+                let number = id.to_ulid().expect("a number");
+                let job = jobs.iter_mut().find(|job| job.number == number).expect("one of them");
+                job.ends = Some(now + 1 + i64::from(job.steps) % 3);
+                begun.push(number);
+            }
+            let running: Vec<&Job> = jobs.iter().filter(|job| job.ends.is_some()).collect();
+            prop_assert!(running.len() <= total.min(per_agent));
+            for (n, one) in running.iter().enumerate() {
+                for other in &running[..n] {
+                    prop_assert!(!is_in_the_way(one.work.directory, other.work.directory), "one writes to a directory at a time");
+                }
+            }
+        }
+        prop_assert!(jobs.is_empty(), "{} wait for ever", jobs.len());
     }
 }

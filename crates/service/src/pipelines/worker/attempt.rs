@@ -170,7 +170,10 @@ impl Worker {
         let ledger = Expect::LastSeq(state.position().last_seq);
         let mut append = Append { expect, ..Append::durable(session, records) };
         append.more.push(Part { stream: self.id.into(), records: vec![began], expect: ledger });
-        self.record(at, append)
+        self.record(at, append)?;
+        // The session itself counts from here on.
+        at.leave_place(self.id);
+        Ok(())
     }
 
     /// Returns what the agent of a step is told: its prompt, and how it is to say what came of its work.

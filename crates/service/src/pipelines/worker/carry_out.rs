@@ -17,6 +17,7 @@ use rekindle_wire::code::Code;
 
 use super::super::Pipelines;
 use super::observe::{Looked, Seen};
+use super::stage::{current, provider_of};
 use super::{Standing, Worker};
 use crate::drive::worker::{Cancelling, Command as SessionCommand};
 use crate::error::{Result, ServiceError, damaged_log};
@@ -122,10 +123,12 @@ impl Worker {
                 return Ok(Outcome::Rest(Some(self.back_off.next())));
             }
             NextStep::EndAgent => {
-                if is_done_again(&state, &seen.evidence) {
+                let is_spent = seen.evidence.spent.is_some();
+                if is_done_again(&state, &seen.evidence) && !is_spent {
                     self.stop_agent(at, seen.session.as_deref(), "it came back without its session")?;
                 } else {
-                    self.end_agent(at, seen.session.as_deref(), CancelReason::Deadline)?;
+                    let why = if is_spent { CancelReason::Budget } else { CancelReason::Deadline };
+                    self.end_agent(at, seen.session.as_deref(), why)?;
                 }
                 return Ok(Outcome::Rest(Some(self.back_off.next())));
             }
@@ -219,12 +222,18 @@ impl Worker {
             return Outcome::Rest(Some(self.back_off.next()));
         }
         at.stand(self.id, None);
+        at.leave_place(self.id);
         at.release(self.id);
         at.write_over(self.id);
         Outcome::Rest(None)
     }
 
     fn wait_for(&mut self, at: &Pipelines, state: &PipelineState, what: Waits) -> Outcome {
+        if what == Waits::Place {
+            self.want_place(at, state);
+            return Outcome::Rest(Some(AT_LEAST_EVERY));
+        }
+        at.leave_place(self.id);
         let step = state.current_step().map(|step| &**step);
         let stage = step.and_then(|step| state.stage(&step.id.stage)).map(|(_, stage)| stage);
         let words = |text: &str| Some(text.to_owned());
@@ -235,9 +244,12 @@ impl Worker {
                 let seat = session.and_then(|session| at.views.workers.pool.get(session));
                 let held = seat.and_then(|seat| seat.sighting().held);
                 let left = step.zip(stage).and_then(|(step, stage)| self.time_left(at, step, stage));
-                (held, [left, self.signs_change_in(at, state)].into_iter().flatten().min())
+                let others = [self.signs_change_in(at, state), self.budget_time_left(at, state)];
+                (held, others.into_iter().chain([left]).flatten().min())
             }
-            Waits::Person => (words("its agent asks something: answer that"), None),
+            Waits::Person => {
+                (words("its agent asks something: answer that"), self.budget_time_left(at, state))
+            }
             Waits::Silence => {
                 (words("nothing can be told of its agent: unknown is not dead"), Some(self.back_off.next()))
             }
@@ -249,6 +261,7 @@ impl Worker {
                 let who = who.unwrap_or_else(|| "somebody else".into());
                 (Some(format!("{who} works in its directory")), Some(BUSY))
             }
+            Waits::Place => (None, None),
             Waits::Time(left) => (words("its step was cut, and begins again in a moment"), Some(left)),
         };
         self.stand(Standing { waits: Some(what), held, ..Standing::default() });
@@ -256,11 +269,19 @@ impl Worker {
         Outcome::Rest(Some(most.min(AT_LEAST_EVERY)))
     }
 
+    /// Asks for a place for the current step.
+    fn want_place(&self, at: &Pipelines, state: &PipelineState) {
+        let Ok((started, _, stage)) = current(state) else { return };
+        let Ok(provider) = provider_of(started, stage) else { return };
+        at.want_place(self.id, provider.name(), started);
+    }
+
     fn rest_for(&mut self, at: &Pipelines, state: &PipelineState, found: &Looked, why: Rest) {
         let held = self.rest_text(at, state, found, why);
         tracing::info!("it does not go on by itself: {held}");
         let drift = self.drift_view(state, found).filter(|_| why == Rest::Drift).map(Box::new);
         self.stand(Standing { rests: Some(why), held: Some(held), drift, ..Standing::default() });
+        at.leave_place(self.id);
         at.release(self.id);
         at.write_summary(self.id);
     }

@@ -89,7 +89,11 @@ impl Worker {
         let blobs = at.store.blobs();
         let intention = |next: &StepId| at.sources(&blobs).intention(&then, next, *tree);
         tracing::info!(step = %step.id, outcome = %finished.outcome, "finished");
-        let records = compose::finish(state, finished, intention).map_err(illegal)?;
+        let records = match seen.evidence.spent {
+            Some(part) => compose::finish_spent(state, finished, part),
+            None => compose::finish(state, finished, intention),
+        };
+        let records = records.map_err(illegal)?;
         self.append(at, state, records)
     }
 

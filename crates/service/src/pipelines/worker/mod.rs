@@ -2,6 +2,7 @@
 //! after the other. It asks what is next, does it, and asks again, so that going on after a crash is nothing else.
 
 mod attempt;
+mod budget;
 mod carry_out;
 mod drift;
 mod finish;
@@ -12,13 +13,15 @@ mod signs;
 mod stage;
 mod wishes;
 
+use std::collections::BTreeMap;
 use std::io;
 use std::sync::mpsc::SyncSender;
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
+use rekindle_domain::budget::Used;
 use rekindle_domain::event::OnDrift;
-use rekindle_domain::id::{PipelineId, RunId};
+use rekindle_domain::id::{PipelineId, RunId, SessionId};
 use rekindle_domain::pipeline::next_step;
 use rekindle_wire::view::PipelineDriftView;
 use tracing::Span;
@@ -104,6 +107,8 @@ pub(crate) struct Worker {
     restored: Option<(RunId, bool)>,
     /// The run of a session whose agent was told to end, and when.
     told_to_end: Option<(RunId, Instant)>,
+    /// What the sessions of its attempts had used when it was last looked at, if the run has a budget.
+    used_before: Option<BTreeMap<SessionId, Option<Used>>>,
 }
 
 impl Work for Worker {
@@ -157,6 +162,7 @@ impl Worker {
             word: None,
             restored: None,
             told_to_end: None,
+            used_before: None,
         }
     }
 
@@ -180,6 +186,7 @@ impl Worker {
 
     /// Nobody works at the run here any more.
     fn let_go(&self, at: &Pipelines) {
+        at.leave_place(self.id);
         at.release(self.id);
         locked(&at.sessions).retain(|_, run| *run != self.id);
         at.store.close_pipeline(self.id);

@@ -10,6 +10,7 @@ use rekindle_domain::pipeline::drift::{DriftedFile, ForeignChanges, foreign_chan
 use rekindle_domain::pipeline::evidence::{
     AgentFound, CacheFound, Continuation, Evidence, RunFound, SignsOfLife, TreeFound, Verdict,
 };
+use rekindle_domain::pipeline::next_step::asks_for_place;
 use rekindle_domain::pipeline::{PipelineState, RunStatus, StepState};
 use rekindle_domain::recovery::AgentPresence;
 use rekindle_domain::session::{End, Run, SessionState};
@@ -91,7 +92,7 @@ impl Worker {
                 unknown_author: foreign.unknown_author.total,
             },
         };
-        let evidence = Evidence {
+        let mut evidence = Evidence {
             is_held_elsewhere: false,
             agent,
             run,
@@ -111,6 +112,8 @@ impl Worker {
             is_directory_free: state.status != RunStatus::Running || self.is_directory_free(at, step, root),
             has_environment: stage.is_none_or(|stage| self.missing(at, state, stage).is_empty()),
             is_left: at.is_left(self.id, agent),
+            has_place: at.has_place(self.id),
+            spent: self.spent(at, state),
             retry_in: step.map_or(Duration::ZERO, |step| self.retry_in(at, step)),
             word: self.word.as_ref().map(|(word, _)| *word).or_else(|| {
                 // What becomes of a step that was cut is another question.
@@ -118,6 +121,10 @@ impl Worker {
                 started.on_drift.filter(|word| uncut && *word != OnDrift::Stop)
             }),
         };
+        // Whoever has no place asks for one: then the scheduler says when the directory is free, in the order of all who wait for it.
+        if step.is_some_and(|step| asks_for_place(step, &evidence)) {
+            evidence.is_directory_free = true;
+        }
         Ok(Seen { evidence, session: known })
     }
 

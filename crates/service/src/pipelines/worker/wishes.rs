@@ -57,7 +57,7 @@ impl Worker {
         let is_at_work = match waits {
             Some(Waits::Agent | Waits::Heartbeat | Waits::Stalled | Waits::Person) => true,
             // What keeps it waiting may be what somebody has something to say about.
-            Some(Waits::Silence | Waits::SameKey | Waits::Directory | Waits::Time(_)) => false,
+            Some(Waits::Silence | Waits::SameKey | Waits::Directory | Waits::Place | Waits::Time(_)) => false,
             None => rests.is_none() && held.is_none(),
         };
         if is_at_work && self.bring_variables(at, &state, &asked.env)? {

@@ -6,6 +6,7 @@ mod cuts;
 mod deaths;
 mod drift;
 mod home;
+mod limits;
 mod ndjson;
 mod starts;
 mod starts_over;

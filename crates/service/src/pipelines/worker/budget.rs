@@ -1,0 +1,69 @@
+//! The budget of a run: what its steps used, in all attempts, and whether anything is left.
+
+use std::time::Duration;
+
+use rekindle_domain::budget::{Used, budget_notice, nothing_left};
+use rekindle_domain::event::{BudgetPart, BudgetScope, Event};
+use rekindle_domain::id::SessionId;
+use rekindle_domain::pipeline::PipelineState;
+
+use super::super::Pipelines;
+use super::Worker;
+use crate::log_search::for_each_line;
+
+impl Worker {
+    /// Returns the part of the run's budget of which nothing is left: for what goes on, or else for another attempt.
+    pub(super) fn spent(&mut self, at: &Pipelines, state: &PipelineState) -> Option<BudgetPart> {
+        let budget = state.budget()?;
+        let used = self.used(at, state);
+        let goes_on = state.current_step().is_some_and(|step| step.open_attempt().is_some());
+        let told = if goes_on { budget_notice } else { nothing_left };
+        let notice = told(BudgetScope::Run, &budget, &used).filter(|notice| notice.exceeded)?;
+        Some(notice.part)
+    }
+
+    /// Returns how long it is until the time that the run may take is used up, if one goes on.
+    pub(super) fn budget_time_left(&mut self, at: &Pipelines, state: &PipelineState) -> Option<Duration> {
+        let most = state.budget()?.wall_s?.saturating_mul(1000);
+        state.current_step()?.open_attempt()?;
+        let used = self.used(at, state).wall_ms;
+        Some(Duration::from_millis(most.saturating_sub(used).max(1)))
+    }
+
+    /// Returns what all sessions of the run have used. One that was removed has taken with it what it used.
+    fn used(&mut self, at: &Pipelines, state: &PipelineState) -> Used {
+        let now = at.views.workers.records.time();
+        let mut used = self.used_before.take().unwrap_or_else(|| self.sessions_of_ledger(at));
+        let current =
+            state.last_step().and_then(|step| step.attempt.as_ref()).map(|attempt| attempt.session_id);
+        if let Some(current) = current {
+            used.entry(current).or_default();
+        }
+        for (session, known) in &mut used {
+            // Nothing is added to those of before.
+            if known.is_some() && Some(*session) != current {
+                continue;
+            }
+            let found = at.store.at_hand(*session).or_else(|| at.store.open_session(*session).ok());
+            *known = found.map(|found| found.state.used(&now)).or(*known);
+        }
+        let sum = used.values().flatten().fold(Used::default(), |sum, used| sum.plus(used));
+        self.used_before = Some(used);
+        sum
+    }
+
+    fn sessions_of_ledger(&self, at: &Pipelines) -> std::collections::BTreeMap<SessionId, Option<Used>> {
+        let mut sessions = std::collections::BTreeMap::new();
+        if let Ok(reader) = at.store.ledger_reader(self.id) {
+            let read = for_each_line(&reader, |line| {
+                if let Ok(Event::StepBegan(began)) = line.event() {
+                    sessions.insert(began.session_id, None);
+                }
+            });
+            if let Err(error) = read {
+                tracing::warn!("what its steps used is not known whole: {error}");
+            }
+        }
+        sessions
+    }
+}
