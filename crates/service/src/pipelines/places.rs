@@ -2,10 +2,10 @@
 //! and steps together, says when there is one. What was asked is in memory only: after a start every step asks again.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock, Weak};
 
-use rekindle_domain::id::{PipelineId, TaskId};
+use rekindle_domain::id::{PipelineId, RunName, TaskId};
 use rekindle_domain::pipeline::Started;
 use rekindle_domain::pipeline::next_step::Waits;
 use rekindle_domain::time::Timestamp;
@@ -135,6 +135,10 @@ fn tell(pipelines: &Arc<Pipelines>, run: PipelineId, answer: PlaceAnswer) {
             }
             PlaceAnswer::Waits { why, is_directory } => {
                 let waits = if is_directory { Waits::Directory } else { Waits::Place };
+                // People know another run by its name.
+                let holder = pipelines.claims.holder(run, Path::new(&wanted.directory));
+                let holder = holder.and_then(RunName::of).filter(|_| is_directory);
+                let why = holder.map_or(why, |name| format!("run {name} works in its directory"));
                 let why = Some((waits, why));
                 if wanted.why == why {
                     return;
