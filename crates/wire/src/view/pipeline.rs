@@ -81,6 +81,7 @@ impl PendingWhy {
             | PendingWhy::SameKey
             | PendingWhy::Directory
             | PendingWhy::Place
+            | PendingWhy::Place
             | PendingWhy::Time
             | PendingWhy::Cut
             | PendingWhy::NoDirectory
