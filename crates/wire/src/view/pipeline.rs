@@ -81,7 +81,6 @@ impl PendingWhy {
             | PendingWhy::SameKey
             | PendingWhy::Directory
             | PendingWhy::Place
-            | PendingWhy::Place
             | PendingWhy::Time
             | PendingWhy::Cut
             | PendingWhy::NoDirectory
@@ -97,6 +96,7 @@ impl PendingWhy {
             | PendingWhy::Stalled
             | PendingWhy::SameKey
             | PendingWhy::Directory
+            | PendingWhy::Place
             | PendingWhy::NoDirectory
             | PendingWhy::HeldElsewhere => true,
             PendingWhy::Intended
