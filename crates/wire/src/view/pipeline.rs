@@ -96,12 +96,12 @@ impl PendingWhy {
             | PendingWhy::Stalled
             | PendingWhy::SameKey
             | PendingWhy::Directory
-            | PendingWhy::Place
             | PendingWhy::NoDirectory
             | PendingWhy::HeldElsewhere => true,
             PendingWhy::Intended
             | PendingWhy::Working
             | PendingWhy::Person
+            | PendingWhy::Place
             | PendingWhy::Time
             | PendingWhy::Cut
             | PendingWhy::Asks
