@@ -184,6 +184,7 @@ mod tests {
         let session = SessionId::mint(1, 1);
         let mut fold = SessionFold::new(SessionState::empty(session), TokenIndex::empty(session));
         let created = SessionCreated {
+            parent: None,
             title: "t".into(),
             working_dir: "/w".into(),
             provider: Provider { profile: "acp".into(), ..Provider::default() },

@@ -15,7 +15,7 @@ impl Worker {
     /// Returns the part of the run's budget of which nothing is left: for what goes on, or else for another attempt.
     pub(super) fn spent(&mut self, at: &Pipelines, state: &PipelineState) -> Option<BudgetPart> {
         let budget = state.budget()?;
-        let used = self.used(at, state);
+        let used = self.used_so_far(at, state);
         let goes_on = state.current_step().is_some_and(|step| step.open_attempt().is_some());
         let told = if goes_on { budget_notice } else { nothing_left };
         let notice = told(BudgetScope::Run, &budget, &used).filter(|notice| notice.exceeded)?;
@@ -26,12 +26,12 @@ impl Worker {
     pub(super) fn budget_time_left(&mut self, at: &Pipelines, state: &PipelineState) -> Option<Duration> {
         let most = state.budget()?.wall_s?.saturating_mul(1000);
         state.current_step()?.open_attempt()?;
-        let used = self.used(at, state).wall_ms;
+        let used = self.used_so_far(at, state).wall_ms;
         Some(Duration::from_millis(most.saturating_sub(used).max(1)))
     }
 
     /// Returns what all sessions of the run have used. One that was removed has taken with it what it used.
-    fn used(&mut self, at: &Pipelines, state: &PipelineState) -> Used {
+    fn used_so_far(&mut self, at: &Pipelines, state: &PipelineState) -> Used {
         let now = at.views.workers.records.time();
         let mut used = self.used_before.take().unwrap_or_else(|| self.sessions_of_ledger(at));
         let current =
