@@ -161,6 +161,7 @@ Examples:
   cargo xtask bench daemon         the daemon as a whole
   cargo xtask bench workspace      directories, beside git and tar
   cargo xtask bench tasks          tasks, up to a million
+  cargo xtask bench pipeline       steps of pipelines, their cache, ledgers of a million records
   cargo xtask bench store --quick  fewer repetitions, for a first look
   cargo xtask bench store --json   for programs";
 

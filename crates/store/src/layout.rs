@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use rekindle_domain::blob_id::BlobId;
-use rekindle_domain::id::{PipelineId, RunName, SessionId, StreamId, StreamKind};
+use rekindle_domain::id::{PipelineId, RunName, SessionId, StreamId, StreamKind, is_plain_name};
 
 use crate::line_codec::Codec;
 
@@ -221,6 +221,16 @@ impl Layout {
     /// The summary of a pipeline run.
     pub fn run_summary(&self, pipeline: PipelineId) -> PathBuf {
         self.run(pipeline).join(RUN_SUMMARY)
+    }
+
+    /// The results of steps that runs share, a directory for each agent; there once there was one.
+    pub fn cached_results(&self) -> PathBuf {
+        self.home.join("cache")
+    }
+
+    /// The results of steps of an agent, by its name in the configuration of a project; none if that is no name.
+    pub fn cached_results_of(&self, agent: &str) -> Option<PathBuf> {
+        is_plain_name(agent).then(|| self.cached_results().join(agent))
     }
 
     /// The directory of notifications.

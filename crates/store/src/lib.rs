@@ -44,6 +44,7 @@ mod reserve;
 mod session_files;
 mod session_fold;
 pub mod staging;
+pub mod step_cache;
 mod store;
 mod survey;
 mod tasks_fold;

@@ -21,7 +21,8 @@ use super::Context;
 ///
 /// Directories of dead holders go when everything they say is in a log, blobs when no record names them for a day, copies
 /// of the holder's program when nobody runs them (not beside a daemon, which does), files of checkpoints when `keep_days` or
-/// `max_bytes` of `[checkpoints]` in the configuration says so. Everything by proof; what stays is
+/// `max_bytes` of `[checkpoints]` in the configuration says so, results of steps that runs of pipelines share when those of `[cache]` do.
+/// Everything by proof; what stays is
 /// said with the reason, and what takes the room of the home. Files of checkpoints that an open run, a run that was cut, a fork, a kept
 /// snapshot or a restore needs stay. If a daemon runs, it does the work. Exits 1 if something could not be removed.
 #[derive(Debug, clap::Args)]
@@ -45,7 +46,8 @@ pub(crate) struct Args {
 const MAX_SHOWN: usize = 20;
 
 pub(super) fn run(context: &Context, args: &Args) -> Result<Exit, Failure> {
-    let retention = Config::read()?.checkpoints.retention();
+    let config = Config::read()?;
+    let (retention, cache) = (config.checkpoints.retention(), config.cache.retention());
     let seconds = |age: &Age| age.0.as_secs();
     let freed = collect(
         context,
@@ -55,6 +57,8 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<Exit, Failure> {
             orphans_older_than_s: args.orphans_older_than.as_ref().map(seconds),
             checkpoints_older_than_s: Some(retention.keep.as_secs()),
             checkpoints_max_bytes: Some(retention.max_bytes),
+            cached_results_older_than_s: Some(cache.keep.as_secs()),
+            cached_results_max_bytes: Some(cache.max_bytes),
         },
     )?;
     let mut body = json!(freed);

@@ -29,7 +29,7 @@ const COURSE: [&str; 14] = [
 ];
 
 /// What the directory has in the end: a line of each round.
-const WORK: &str = "round 1\nround 2\n";
+pub(crate) const WORK: &str = "round 1\nround 2\n";
 
 /// Far more deaths than a run has records.
 const MOST_DEATHS: usize = 60;
@@ -42,7 +42,7 @@ fn course() -> Vec<&'static str> {
 }
 
 /// Returns the project's file: work, a look at it, and a check that passes in the second round.
-fn config(lab: &Lab) -> String {
+pub(crate) fn config(lab: &Lab) -> String {
     let words: Vec<String> = lab.demo(&[]).iter().map(|word| format!("{word:?}")).collect();
     let command = words.join(", ");
     format!(
@@ -76,7 +76,7 @@ on_fail = "implement"
 }
 
 /// Waits for the end of a run, and judges it: each step was finished once, whoever died; the work is there once, and nobody is left.
-fn judge(lab: &Lab, run: &str) -> Vec<Value> {
+pub(crate) fn judge(lab: &Lab, run: &str) -> Vec<Value> {
     let end = rekindle_lab::look_for(PATIENCE, Duration::from_millis(10), || {
         lab.try_show_run(run).filter(|view| view["status"] != "running")
     });

@@ -1,6 +1,7 @@
 //! What a person set once for all: `config.toml` in `$XDG_CONFIG_HOME/rekindle`, or wherever `$REKINDLE_CONFIG` says.
 
 mod budgets;
+mod cache;
 mod gc;
 mod persistence;
 mod tasks;
@@ -20,6 +21,7 @@ use rekindle_service::upkeep::{CheckpointRetention, CollectionPolicy};
 use serde::Deserialize;
 
 use self::budgets::BudgetsConfig;
+use self::cache::CacheConfig;
 use self::gc::GcConfig;
 use self::persistence::PersistenceConfig;
 use self::tasks::TasksConfig;
@@ -43,6 +45,9 @@ pub struct Config {
     /// Whether working directories are captured, and how long what was captured is kept.
     #[serde(default)]
     pub checkpoints: CheckpointConfig,
+    /// How long results of steps are kept for other runs.
+    #[serde(default)]
+    pub cache: CacheConfig,
     /// How snapshots of sessions are kept.
     #[serde(default)]
     pub(crate) persistence: PersistenceConfig,
@@ -167,7 +172,11 @@ pub(crate) struct LogConfig {
 impl Config {
     /// Returns how a daemon collects its home by itself, if it does.
     pub(crate) fn collection(&self) -> Option<CollectionPolicy> {
-        Some(CollectionPolicy { interval: self.gc.interval()?, checkpoints: self.checkpoints.retention() })
+        Some(CollectionPolicy {
+            interval: self.gc.interval()?,
+            checkpoints: self.checkpoints.retention(),
+            cached_results: self.cache.retention(),
+        })
     }
 
     /// Reads the settings; without a file there are none.

@@ -86,6 +86,12 @@ impl StepKey {
         format!("ik-{}.json", self.digits())
     }
 
+    /// Returns the key whose result is in a file with this name.
+    pub fn of_file_name(name: &str) -> Option<StepKey> {
+        let digits = name.strip_prefix("ik-")?.strip_suffix(".json")?;
+        format!("{KEY_PREFIX}{digits}").parse().ok()
+    }
+
     fn digits(&self) -> String {
         self.0.iter().map(|byte| format!("{byte:02x}")).collect()
     }
@@ -156,6 +162,10 @@ mod tests {
         let text = format!("ik:{}", "ab".repeat(32));
         assert_eq!((key.to_string(), text.parse()), (text.clone(), Ok(key)));
         assert_eq!(key.file_name(), format!("ik-{}.json", "ab".repeat(32)));
+        assert_eq!(StepKey::of_file_name(&key.file_name()), Some(key));
+        for foreign in ["ik-ab.json", "ik-.json", &format!("{}.tmp", key.file_name()), "notes.txt"] {
+            assert_eq!(StepKey::of_file_name(foreign), None, "{foreign}");
+        }
         for bad in ["", "ik:", &text[3..], &text.to_uppercase(), "ik-ab", &format!("{text}0")] {
             assert_eq!(bad.parse::<StepKey>(), Err(BadStepKey), "{bad}");
         }

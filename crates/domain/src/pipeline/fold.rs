@@ -75,6 +75,7 @@ impl PipelineState {
             origin: started.origin.as_ref().into(),
             on_cut: started.on_cut,
             on_drift: started.on_drift,
+            no_cache: started.no_cache,
             options: started.options.as_deref().cloned().unwrap_or_default(),
             budget: started.budget,
             by: started.by.as_ref().into(),

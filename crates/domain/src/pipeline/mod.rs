@@ -2,6 +2,7 @@
 
 pub mod artifact;
 pub mod builtin;
+pub mod cached_result;
 pub mod compose;
 pub mod config_change;
 pub mod drift;

@@ -265,7 +265,7 @@ fn without_attempt(state: &PipelineState, step: &StepState, about: &Evidence) ->
     // What lies between two trees because we were interrupted on the way is nobody's change.
     let is_ours = |wanted: BlobId| files.tree == wanted || about.restoring == Some(wanted);
     if let CacheFound::Hit(to) = about.cache
-        && (is_ours(to) || files.are_as_expected(step))
+        && (is_ours(to) || files.are_as_expected(step) || is_restoring(step, about, files))
     {
         return NextStep::UseCached(to);
     }

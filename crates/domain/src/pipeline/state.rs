@@ -86,6 +86,8 @@ pub struct Started {
     pub on_cut: Option<OnCut>,
     /// What becomes of files that a step that has not begun does not expect, if somebody said that.
     pub on_drift: Option<OnDrift>,
+    /// Results of other runs are not used for it.
+    pub no_cache: bool,
     /// Settings of the sessions of its steps.
     pub options: Options,
     /// The most that all of its steps may use.

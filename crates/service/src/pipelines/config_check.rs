@@ -38,14 +38,11 @@ pub(super) fn checked(config: ProjectConfig, pipeline: &str) -> Result<ProjectCo
 fn not_built(pipeline: &PipelineConfig) -> Option<String> {
     pipeline.stages.iter().find_map(|stage| {
         let name = &stage.name;
-        if stage.cache {
-            return Some(format!(
-                "stage {name} has cache = true, but results are not shared between runs in this version; leave it out"
-            ));
-        }
         let is_place = |word: &String| word == PLACEHOLDER || word.ends_with(&format!("={PLACEHOLDER}"));
         stage.check.as_ref().filter(|check| check.iter().skip(1).any(is_place)).map(|_| {
-            format!("the check of stage {name} has {PLACEHOLDER} in it, but a check is told nothing; leave it out")
+            format!(
+                "the check of stage {name} has {PLACEHOLDER} in it, but a check is told nothing; leave it out"
+            )
         })
     })
 }

@@ -53,6 +53,8 @@ pub(crate) struct NewRun {
     pub(crate) on_cut: Option<OnCut>,
     /// What becomes of files that a step that has not begun does not expect.
     pub(crate) on_drift: Option<OnDrift>,
+    /// Results of other runs are not used for it.
+    pub(crate) no_cache: bool,
     /// Settings of the sessions of its steps.
     pub(crate) options: Options,
     /// The most that all of its steps may use.
@@ -201,6 +203,7 @@ impl Pipelines {
             working_dir: working_dir.into(),
             on_cut,
             on_drift: new.on_drift,
+            no_cache: new.no_cache,
             options: Some(Box::new(new.options)).filter(|options| **options != Options::default()),
             budget: new.budget,
             by: by.to_owned().into(),

@@ -15,6 +15,7 @@ mod recovery;
 mod resume;
 mod run_file;
 mod said;
+mod shared_steps;
 mod show;
 mod start;
 mod trees;
@@ -42,6 +43,7 @@ pub use self::follow::{FollowPipeline, PipelineFollowing, PipelineTold};
 use self::intention::Sources;
 use self::places::Places;
 pub(crate) use self::places::StepsOfRuns;
+use self::shared_steps::SharedSteps;
 pub(crate) use self::trees::{Trees, WorkspaceTrees};
 pub(crate) use self::worker::{Command, ResumeRun, Seat, Standing, Worker};
 use crate::drive::environment::Env;
@@ -74,6 +76,7 @@ pub(crate) struct Pipelines {
     brought: Mutex<HashMap<PipelineId, Env>>,
     claims: Claims,
     places: Places,
+    shared: SharedSteps,
     /// Held by whoever starts runs with an idempotency key, in the name of that.
     keyed: NamedLocks,
     /// Changes whenever a ledger grows or a run stands elsewhere.
@@ -92,6 +95,7 @@ impl Pipelines {
         views: Arc<Views>,
         trees: Arc<dyn Trees>,
     ) -> Pipelines {
+        let shared = SharedSteps::new(disk.clone(), store.layout().clone());
         Pipelines {
             store,
             disk,
@@ -106,6 +110,7 @@ impl Pipelines {
             brought: Mutex::default(),
             claims: Claims::default(),
             places: Places::default(),
+            shared,
             keyed: NamedLocks::default(),
             news: watch::Sender::new(0),
             keys: Mutex::default(),
@@ -189,12 +194,20 @@ impl Pipelines {
         Sources { trees: &*self.trees, blobs }
     }
 
-    /// Has the runs looked at again that wait for a directory.
+    /// Has the runs looked at again that wait for a directory, or for the result of a step.
     fn release(&self, run: PipelineId) {
-        if self.claims.release(run) {
-            self.pool.seats().iter().for_each(|seat| seat.tell(Command::Look));
+        let had_directory = self.claims.release(run);
+        if had_directory {
             self.tell_scheduler();
         }
+        if self.shared.release(run) || had_directory {
+            self.look_again();
+        }
+    }
+
+    /// Has every run looked at again.
+    fn look_again(&self) {
+        self.pool.seats().iter().for_each(|seat| seat.tell(Command::Look));
     }
 
     /// Tells whether an earlier daemon left a run with nobody at work: one whose agent is met alive goes on as if nothing had happened.

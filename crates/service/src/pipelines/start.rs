@@ -79,6 +79,7 @@ impl Pipelines {
             origin: None,
             on_cut: new.on_cut,
             on_drift: new.on_drift,
+            no_cache: new.no_cache,
             options: options(new.permissions, new.resume.unwrap_or_default(), new.umask)?,
             budget: new.budget,
             env: new.env,
@@ -97,10 +98,10 @@ impl Pipelines {
             Some(file) => Some(project_file::lenient(file)?),
             None => self.config_now(id)?,
         };
-        let ResumePipeline { on_drift, force, accept_config, env, .. } = asked;
+        let ResumePipeline { on_drift, force, accept_config, no_cache, env, .. } = asked;
         let wish = ResumeWish { force, accept_config };
         let by = by.to_owned();
-        let resumed = self.resume(id, ResumeRun { config, wish, on_drift, env, by })?;
+        let resumed = self.resume(id, ResumeRun { config, wish, on_drift, no_cache, env, by })?;
         Ok(PipelineResumed {
             resumed: resumed.goes_on,
             reopened: resumed.reopened,

@@ -139,6 +139,7 @@ impl Home {
             by: "user:ada".into(),
             on_drift: None,
             budget: None,
+            no_cache: false,
             options: None,
             idempotency_key: None,
         };

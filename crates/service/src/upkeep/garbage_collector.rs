@@ -14,7 +14,7 @@ use rekindle_wire::code::Code;
 use rekindle_wire::view::Collected;
 use serde::{Deserialize, Serialize};
 
-use super::gc::{CheckpointRetention, GcOptions, gc_of_owner};
+use super::gc::{CacheRetention, CheckpointRetention, GcOptions, gc_of_owner};
 use crate::error::{Result, ServiceError, chain};
 use crate::lock::locked;
 use crate::test_knobs::crash_point;
@@ -29,6 +29,8 @@ pub struct CollectionPolicy {
     pub interval: Duration,
     /// How long checkpoints of runs are kept, and how much of them.
     pub checkpoints: CheckpointRetention,
+    /// How long results of steps are kept for other runs, and how much of them.
+    pub cached_results: CacheRetention,
 }
 
 /// When a home was last collected by itself, or first counted.
@@ -99,7 +101,11 @@ impl GarbageCollector {
             tracing::warn!("{} cannot be written: {error}", path.display());
         }
         crash_point("gc.after_note");
-        let options = GcOptions { checkpoints: Some(policy.checkpoints), ..GcOptions::default() };
+        let options = GcOptions {
+            checkpoints: Some(policy.checkpoints),
+            cached_results: Some(policy.cached_results),
+            ..GcOptions::default()
+        };
         (interval == Interval::Due).then_some(options)
     }
 
@@ -139,6 +145,7 @@ mod tests {
         let policy = hours.map(|hours| CollectionPolicy {
             interval: Duration::from_secs(hours * 3600),
             checkpoints: retention,
+            cached_results: CacheRetention { keep: Duration::from_secs(60), max_bytes: 8 },
         });
         let shared: SharedDisk = Arc::new(disk.clone());
         let blobs = Blobs::reading(shared.clone(), Layout::new("/home"));
@@ -165,6 +172,7 @@ mod tests {
         let later = collector(&disk, Some(24));
         let options = later.due(at(24)).expect("it is time");
         assert_eq!(options.checkpoints.map(|kept| kept.max_bytes), Some(7));
+        assert_eq!(options.cached_results.map(|kept| kept.max_bytes), Some(8));
         assert!(
             !options.dry_run && options.repairs_older_than.is_none() && options.orphans_older_than.is_none()
         );

@@ -19,7 +19,7 @@ mod worktree_users;
 pub use doctor::examine;
 pub use garbage_collector::CollectionPolicy;
 pub(crate) use garbage_collector::GarbageCollector;
-pub use gc::{CheckpointRetention, GcOptions, gc};
+pub use gc::{CacheRetention, CheckpointRetention, GcOptions, gc};
 pub use holders::{Holder, Standing, inspect_holders};
 pub(crate) use ingested::{is_ingested, launched};
 pub use repair::{Done, RepairAction, RepairError, RepairOptions, Repaired, mend, repair};

@@ -131,6 +131,8 @@ codes! {
     KeptSnapshotNewer = "kept_snapshot_newer", Warning;
     /// A kept snapshot cannot be read, or is not what was written.
     KeptSnapshotDamaged = "kept_snapshot_damaged", Warning;
+    /// A result of a step that runs share cannot be used.
+    CachedResultDamaged = "cached_result_damaged", Note;
     /// A newer version wrote the token index.
     TokensNewer = "tokens_newer", Error;
     /// A token index cannot be read.

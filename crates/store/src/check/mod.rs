@@ -1,10 +1,11 @@
 //! Looking for everything that may be wrong with a home: the library behind `rekindle doctor`.
 //!
 //! Reads only, logs record by record, and one bad file never stops the rest (I10). `code` is the table of
-//! what can be found; `home`, `wal`, `sessions` (many), `session` (one), `caches`, `kept`, `tasks`, `pipelines`, `crashes`, `blobs` and `packs`
+//! what can be found; `home`, `wal`, `sessions` (many), `session` (one), `caches`, `kept`, `tasks`, `pipelines`, `cached_results`, `crashes`, `blobs` and `packs`
 //! look, each at its part of the home.
 
 mod blobs;
+mod cached_results;
 mod caches;
 mod code;
 mod crashes;
@@ -161,6 +162,7 @@ pub fn check(
     let mut counts = sessions::check(&view, &blob_usage, &mut findings, watcher);
     tasks::check(&view, &mut findings);
     pipelines::check(&view, &mut findings);
+    cached_results::check(&view, &mut findings);
     crashes::check(&view, &mut findings);
     counts.blobs = blobs::check(&view, &blob_usage, &mut findings, watcher);
     let (findings, kinds) = findings.finish();

@@ -25,6 +25,7 @@ mod pipelines;
 mod quarantine;
 mod reading;
 mod repairs;
+mod step_cache;
 mod streams;
 mod tasks;
 mod times;

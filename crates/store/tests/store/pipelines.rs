@@ -63,6 +63,7 @@ fn started() -> Vec<Draft> {
         by: "user:ada".into(),
         on_drift: None,
         budget: None,
+        no_cache: false,
         options: None,
         idempotency_key: None,
     };

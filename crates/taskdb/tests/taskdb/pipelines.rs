@@ -47,6 +47,7 @@ fn started(on_cut: Option<OnCut>) -> Event<'static> {
         by: "user:ada".into(),
         on_drift: None,
         budget: Some(Budget { tokens: Some(100), ..Budget::default() }),
+        no_cache: false,
         options: None,
         idempotency_key: None,
     }

@@ -20,6 +20,14 @@ pub struct Collect {
     #[serde(default, deserialize_with = "whole", skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<u64>")]
     pub checkpoints_max_bytes: Option<u64>,
+    /// Results of steps that are older than so many seconds are not kept for other runs any more.
+    #[serde(default, deserialize_with = "whole", skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<u64>")]
+    pub cached_results_older_than_s: Option<u64>,
+    /// Results of steps are kept up to so many bytes together, with the files that they left; the oldest go first.
+    #[serde(default, deserialize_with = "whole", skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<u64>")]
+    pub cached_results_max_bytes: Option<u64>,
     /// Also what repairs took away more than so many seconds ago.
     #[serde(default, deserialize_with = "whole", skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<u64>")]

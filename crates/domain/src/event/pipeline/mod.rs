@@ -49,6 +49,9 @@ pub struct PipelineStarted<'a> {
     /// What becomes of files that a step that has not begun does not expect; without it a person is asked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub on_drift: Option<OnDrift>,
+    /// Results of other runs are not used for it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub no_cache: bool,
     /// Settings of the sessions of its steps.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub options: Option<Box<Options>>,

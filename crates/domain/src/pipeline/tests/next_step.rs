@@ -322,6 +322,9 @@ fn a_result_that_was_there_before_is_used_where_no_foreign_change_is_lost() {
         check(script, &Evidence { tree: captured(5, 9, 9), ..hit }, NextStep::UseCached(tree(5)));
         let half = Evidence { tree: captured(55, 9, 9), restoring: Some(tree(5)), ..hit };
         check(script, &half, NextStep::UseCached(tree(5)));
+        // Somebody said that their changes are taken back.
+        let taken_back = format!("{script}; drift restore found=9");
+        check(&taken_back, &Evidence { tree: captured(9, 1, 0), ..hit }, NextStep::UseCached(tree(5)));
         let stop = NextStep::Decide(Decision { what: OnDrift::Stop, intend_anew: false });
         check(script, &Evidence { tree: captured(9, 1, 0), ..hit }, stop);
         let made = Evidence { cache: CacheFound::BeingMade, ..calm() };

@@ -56,6 +56,7 @@ pub(super) fn started(on_cut: Option<OnCut>) -> PipelineStarted<'static> {
         by: "user:ada".into(),
         on_drift: None,
         budget: None,
+        no_cache: false,
         options: None,
         idempotency_key: None,
     }

@@ -166,6 +166,7 @@ impl Worker {
         mut records: Vec<Draft>,
         began: Draft,
     ) -> Result<()> {
+        self.take_step(at, state)?;
         keep_large(&*at.views.workers.records.store, &mut records)?;
         let ledger = Expect::LastSeq(state.position().last_seq);
         let mut append = Append { expect, ..Append::durable(session, records) };

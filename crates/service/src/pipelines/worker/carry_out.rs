@@ -16,6 +16,7 @@ use rekindle_store::commit::{Append, Expect};
 use rekindle_wire::code::Code;
 
 use super::super::Pipelines;
+use super::cached::Cached;
 use super::observe::{Looked, Seen};
 use super::stage::{current, provider_of};
 use super::{Standing, Worker};
@@ -114,7 +115,7 @@ impl Worker {
             NextStep::RestoreAndRetry(tree) => return self.restore_and_begin(at, &state, tree),
             NextStep::ContinueWithContext => self.continue_attempt(at, &state, &seen)?,
             NextStep::Remind => self.remind(at, &state, &seen)?,
-            NextStep::UseCached(tree) => return self.restore_and_begin(at, &state, tree),
+            NextStep::UseCached(_) => return self.use_cached(at, &state, (&seen, &found)),
             NextStep::Interrupt(cut) => self.interrupt(at, &state, &seen, &found, cut)?,
             NextStep::Decide(decision) => self.decide(at, &state, &found, decision)?,
             NextStep::Finish(how) => self.finish(at, &state, &seen, &found, how)?,
@@ -132,7 +133,7 @@ impl Worker {
                 }
                 return Ok(Outcome::Rest(Some(self.back_off.next())));
             }
-            NextStep::Await(what) => return Ok(self.wait_for(at, &state, what)),
+            NextStep::Await(what) => return Ok(self.wait_for(at, &state, (what, &seen.cached))),
             NextStep::Rest(why) => {
                 self.rest_for(at, &state, &found, why);
                 return Ok(Outcome::Rest(passes(why).then_some(AGAIN)));
@@ -228,7 +229,12 @@ impl Worker {
         Outcome::Rest(None)
     }
 
-    fn wait_for(&mut self, at: &Pipelines, state: &PipelineState, what: Waits) -> Outcome {
+    fn wait_for(
+        &mut self,
+        at: &Pipelines,
+        state: &PipelineState,
+        (what, cached): (Waits, &Cached),
+    ) -> Outcome {
         if what == Waits::Place {
             self.want_place(at, state);
             return Outcome::Rest(Some(AT_LEAST_EVERY));
@@ -254,7 +260,7 @@ impl Worker {
                 (words("nothing can be told of its agent: unknown is not dead"), Some(self.back_off.next()))
             }
             Waits::Heartbeat | Waits::Stalled => (self.silence_text(at, state, what), Some(BUSY)),
-            Waits::SameKey => (words("another run works at the same"), Some(BUSY)),
+            Waits::SameKey => (Some(cached.waits_text()), Some(BUSY)),
             Waits::Directory => {
                 let root = state.started.as_deref().map(|started| started.working_dir.clone());
                 let who = root.and_then(|root| self.who_works_in(at, step, Path::new(&root)));

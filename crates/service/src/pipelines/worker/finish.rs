@@ -5,7 +5,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use rekindle_domain::event::{
-    BlobRef, ChangedFile, Event, Raw, StageConfig, StepCounts, StepCut, StepFinished, StepInterrupted, Usage,
+    BlobRef, BudgetPart, ChangedFile, Event, Raw, StageConfig, StepCounts, StepCut, StepFinished,
+    StepInterrupted, Usage,
 };
 use rekindle_domain::id::{SessionId, StepId};
 use rekindle_domain::pipeline::PipelineState;
@@ -83,13 +84,27 @@ impl Worker {
             cached: false,
             counts,
         };
+        tracing::info!(step = %step.id, outcome = %finished.outcome, "finished");
+        self.record_finish(at, state, finished.clone(), seen.evidence.spent)?;
+        self.share(at, stage, &finished);
+        Ok(())
+    }
+
+    /// Records a result, and what follows it.
+    pub(super) fn record_finish(
+        &self,
+        at: &Pipelines,
+        state: &PipelineState,
+        finished: StepFinished<'static>,
+        spent: Option<BudgetPart>,
+    ) -> Result<()> {
         // What follows is rendered with what is known now.
         let mut then = state.clone();
         then.apply(Timestamp::default(), &Event::from(finished.clone())).map_err(illegal)?;
         let blobs = at.store.blobs();
-        let intention = |next: &StepId| at.sources(&blobs).intention(&then, next, *tree);
-        tracing::info!(step = %step.id, outcome = %finished.outcome, "finished");
-        let records = match seen.evidence.spent {
+        let to = finished.to;
+        let intention = |next: &StepId| at.sources(&blobs).intention(&then, next, to);
+        let records = match spent {
             Some(part) => compose::finish_spent(state, finished, part),
             None => compose::finish(state, finished, intention),
         };

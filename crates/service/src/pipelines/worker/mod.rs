@@ -3,6 +3,7 @@
 
 mod attempt;
 mod budget;
+mod cached;
 mod carry_out;
 mod drift;
 mod finish;
@@ -21,7 +22,7 @@ use std::time::{Duration, Instant};
 
 use rekindle_domain::budget::Used;
 use rekindle_domain::event::OnDrift;
-use rekindle_domain::id::{PipelineId, RunId, SessionId};
+use rekindle_domain::id::{PipelineId, RunId, SessionId, StepKey};
 use rekindle_domain::pipeline::next_step;
 use rekindle_wire::view::PipelineDriftView;
 use tracing::Span;
@@ -109,6 +110,8 @@ pub(crate) struct Worker {
     told_to_end: Option<(RunId, Instant)>,
     /// What the sessions of its attempts had used when it was last looked at, if the run has a budget.
     used_before: Option<BTreeMap<SessionId, Option<Used>>>,
+    /// The step for which a cached result was found that cannot be used.
+    passed_over: Option<StepKey>,
 }
 
 impl Work for Worker {
@@ -163,6 +166,7 @@ impl Worker {
             restored: None,
             told_to_end: None,
             used_before: None,
+            passed_over: None,
         }
     }
 

@@ -8,7 +8,7 @@ use rekindle_domain::event::{ChangedFile, InterruptReason, OnDrift, StageConfig,
 use rekindle_domain::id::RunName;
 use rekindle_domain::pipeline::drift::{DriftedFile, ForeignChanges, foreign_changes};
 use rekindle_domain::pipeline::evidence::{
-    AgentFound, CacheFound, Continuation, Evidence, RunFound, SignsOfLife, TreeFound, Verdict,
+    AgentFound, Continuation, Evidence, RunFound, SignsOfLife, TreeFound, Verdict,
 };
 use rekindle_domain::pipeline::next_step::asks_for_place;
 use rekindle_domain::pipeline::{PipelineState, RunStatus, StepState};
@@ -23,6 +23,7 @@ use super::super::claims::{canonical, conflict};
 use super::super::said;
 use super::super::{Pipelines, refusal};
 use super::Worker;
+use super::cached::Cached;
 use super::stage::provider_of;
 use crate::drive::provider::profile;
 use crate::error::{Result, ServiceError};
@@ -51,6 +52,8 @@ pub(super) struct Seen {
     pub(super) evidence: Evidence,
     /// The session of the current step's latest attempt, if it can be read.
     pub(super) session: Option<Arc<SessionState>>,
+    /// What is there of the current step's result without it.
+    pub(super) cached: Cached,
 }
 
 /// The session of a step.
@@ -92,6 +95,7 @@ impl Worker {
                 unknown_author: foreign.unknown_author.total,
             },
         };
+        let cached = self.cached(at, state);
         let mut evidence = Evidence {
             is_held_elsewhere: false,
             agent,
@@ -107,7 +111,7 @@ impl Worker {
             tree,
             restoring: at.trees.restoring(root),
             has_manifest: step.is_none_or(|step| at.trees.has(step.from)),
-            cache: CacheFound::Miss,
+            cache: cached.evidence(),
             continuation: known.as_deref().map_or(Continuation::None, continuation),
             is_directory_free: state.status != RunStatus::Running || self.is_directory_free(at, step, root),
             has_environment: stage.is_none_or(|stage| self.missing(at, state, stage).is_empty()),
@@ -125,7 +129,7 @@ impl Worker {
         if step.is_some_and(|step| asks_for_place(step, &evidence)) {
             evidence.is_directory_free = true;
         }
-        Ok(Seen { evidence, session: known })
+        Ok(Seen { evidence, session: known, cached })
     }
 
     fn session_of(&self, at: &Pipelines, step: Option<&StepState>) -> Result<StepSession> {

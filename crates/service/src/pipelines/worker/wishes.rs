@@ -27,6 +27,8 @@ pub(crate) struct ResumeRun {
     pub(crate) wish: ResumeWish,
     /// What becomes of files that are not as expected.
     pub(crate) on_drift: Option<OnDrift>,
+    /// Results of other runs are not used for it any more.
+    pub(crate) no_cache: bool,
     /// Variables for its agents.
     pub(crate) env: Env,
     /// Who.
@@ -92,6 +94,9 @@ impl Worker {
             self.append(at, &state, records)?;
         }
         locked(&at.left).remove(&self.id);
+        if asked.no_cache {
+            at.shared.set_apart(self.id);
+        }
         self.set_word(on_drift, asked.by);
         Ok(Resumed { goes_on: true, reopened: reopen, changes })
     }

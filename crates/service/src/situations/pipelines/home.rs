@@ -430,6 +430,7 @@ pub(super) fn new_run(config: &str) -> NewRun {
         origin: None,
         on_cut: None,
         on_drift: None,
+        no_cache: false,
         options: Options { permissions: Permissions::Ask, ..Options::default() },
         budget: None,
         env: Env::new(),

@@ -1,6 +1,7 @@
 //! Situations of pipeline runs, tried in memory: the real workers of runs and sessions, holders and agents that follow a script, and a
 //! directory that is a map.
 
+mod cache;
 mod courses;
 mod cuts;
 mod deaths;

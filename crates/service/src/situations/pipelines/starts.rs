@@ -6,13 +6,11 @@ use crate::pipelines::NewRun;
 #[test]
 fn what_makes_no_sense_is_refused_and_nothing_is_made() {
     let mut home = Home::new(&[]);
-    let cache = CONFIG.replace(r#""writes":false"#, r#""writes":false,"cache":true"#);
     let placeholder = CONFIG.replace(r#"["true"]"#, r#"["true","{prompt}"]"#);
     let no_agent = CONFIG.replace(r#""agent":"reviewer""#, r#""agent":"nobody""#);
     let no_file = CONFIG.replace(r#"{"file":"spec"}"#, r#"{"file":"nowhere"}"#);
     for (config, code, word) in [
-        (cache.as_str(), "invalid_pipeline", "cache"),
-        (&placeholder, "invalid_pipeline", "{prompt}"),
+        (placeholder.as_str(), "invalid_pipeline", "{prompt}"),
         (&no_agent, "config_invalid", "nobody"),
         (&no_file, "invalid_pipeline", "nowhere"),
     ] {

@@ -82,7 +82,7 @@ fn choose(
         if !checkpoint.is_held && (age > retention.keep || bytes > retention.max_bytes) {
             continue;
         }
-        bytes += weigh(&checkpoint, &source, blobs, &mut seen)?;
+        bytes += weigh((checkpoint.tree, &checkpoint.lists), &source, blobs, &mut seen)?;
         if checkpoint.is_held || bytes <= retention.max_bytes {
             taken = bytes;
             kept.push(checkpoint);
@@ -91,9 +91,9 @@ fn choose(
     Ok((kept, taken))
 }
 
-/// Returns how much room a checkpoint takes beside what was seen before, and adds what it names to that.
-fn weigh(
-    checkpoint: &RecordedCheckpoint,
+/// Returns how much room a tree and some blobs take beside what was seen before, and adds what they name to that.
+pub(super) fn weigh(
+    (tree, others): (Option<BlobId>, &[BlobId]),
     source: &BlobSource,
     blobs: &Blobs,
     seen: &mut HashSet<BlobId>,
@@ -106,11 +106,11 @@ fn weigh(
         }
         Ok(is_new)
     };
-    for list in &checkpoint.lists {
-        note(*list)?;
+    for other in others {
+        note(*other)?;
     }
     let mut open = Vec::new();
-    if let Some(tree) = checkpoint.tree
+    if let Some(tree) = tree
         && note(tree)?
     {
         open.push(tree);

@@ -3,6 +3,7 @@
 //! stays is said with the reason.
 
 mod blobs;
+mod cached_results;
 mod checkpoints;
 mod disk_usage;
 mod executables;
@@ -35,6 +36,8 @@ pub struct GcOptions {
     pub repairs_older_than: Option<Duration>,
     /// How long checkpoints of runs are kept, and how much of them; all of them without it.
     pub checkpoints: Option<CheckpointRetention>,
+    /// How long results of steps are kept for other runs, and how much of them; all of them without it.
+    pub cached_results: Option<CacheRetention>,
     /// Also directories of dead holders that no session here claims and that were not touched for longer than this.
     pub orphans_older_than: Option<Duration>,
 }
@@ -46,8 +49,14 @@ impl From<&Collect> for GcOptions {
             keep: older.map_or(Duration::MAX, Duration::from_secs),
             max_bytes: most.unwrap_or(u64::MAX),
         });
+        let (older, most) = (asked.cached_results_older_than_s, asked.cached_results_max_bytes);
+        let cached_results = (older.is_some() || most.is_some()).then(|| CacheRetention {
+            keep: older.map_or(Duration::MAX, Duration::from_secs),
+            max_bytes: most.unwrap_or(u64::MAX),
+        });
         GcOptions {
             dry_run: asked.dry_run,
+            cached_results,
             repairs_older_than: asked.repairs_older_than_s.map(Duration::from_secs),
             checkpoints,
             orphans_older_than: asked.orphans_older_than_s.map(Duration::from_secs),
@@ -61,6 +70,15 @@ pub struct CheckpointRetention {
     /// Older ones go.
     pub keep: Duration,
     /// Together they take no more room than this: the oldest go first.
+    pub max_bytes: u64,
+}
+
+/// How long results of steps are kept for other runs. What one left stays as long as the result does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CacheRetention {
+    /// Older ones go.
+    pub keep: Duration,
+    /// Together, with the files that they left, they take no more room than this: the oldest go first.
     pub max_bytes: u64,
 }
 
@@ -119,6 +137,10 @@ pub(crate) fn gc_of_owner(
     // Whether a log can be read decides about blobs, and every log is read for that.
     let report = examine(disk, home, Holding::Nothing, None, &mut |_| {})?;
     let layout = Layout::new(home);
+    // Before the blobs: what a result names goes with it.
+    if let Err(error) = cached_results::collect(disk, &layout, blobs, options, &mut freed) {
+        freed.note_failed("cached results", &layout.cached_results(), error.to_string());
+    }
     if let Err(error) = blobs::collect(disk, &layout, blobs, &report, options, &mut freed) {
         freed.note_failed("blobs", &layout.blobs(), error.to_string());
     }
