@@ -1,4 +1,4 @@
-//! `rekindle-bench`: measures the store, the holder, the daemon, workspaces, tasks and worktrees beside raw programs, interleaved, in the same
+//! `rekindle-bench`: measures the store, the holder, the daemon, workspaces, tasks, worktrees and pipelines beside raw programs, interleaved, in the same
 //! run on the same disk. Reads the arguments, picks the rows, prints the table. It measures; what is right is for tests to
 //! judge.
 
@@ -10,6 +10,7 @@ mod ears;
 mod home;
 mod lab;
 mod measure;
+mod pipeline_runs;
 mod proc;
 mod records;
 mod rig;
@@ -28,7 +29,7 @@ use crate::context::Context;
 use crate::rows::Bench;
 use crate::system_info::SystemInfo;
 
-/// Measure the store, the holder, the daemon, workspaces, tasks and worktrees beside raw programs that do the least a correct one could do.
+/// Measure the store, the holder, the daemon, workspaces, tasks, worktrees and pipelines beside raw programs that do the least a correct one could do.
 ///
 /// Where there is something to compare with, a figure of ours stands beside a raw one of the same run, and its goal is
 /// a ratio, so that it holds on any machine.
@@ -77,6 +78,7 @@ Examples:
   rekindle-bench daemon fleet        fifty agents and two hundred subscribers at once
   rekindle-bench workspace           directories, beside git and tar
   rekindle-bench tasks               records, rows and decisions of tasks, up to a million
+  rekindle-bench pipeline            steps of pipelines, and ledgers of a million records
   rekindle-bench store 1 2 --json    two rows, by number, for programs";
 
 fn main() -> ExitCode {
@@ -146,7 +148,7 @@ mod tests {
     fn unknown_names_are_answered_with_the_known_ones() {
         let error = benches(Some("stork")).map(|_| ()).expect_err("no such benchmark");
         assert!(
-            error.to_string().ends_with("known: store, holder, daemon, workspace, tasks, reach"),
+            error.to_string().ends_with("known: store, holder, daemon, workspace, tasks, reach, pipeline"),
             "{error}"
         );
         let error = rows::BENCHES[0].choose(&["replays".into()]).map(|_| ()).expect_err("no such row");

@@ -31,6 +31,8 @@ pub(crate) enum Target {
     RatioAtLeast(f64),
     /// Our figure, at most.
     AtMost(f64),
+    /// Our figure, at least.
+    AtLeast(f64),
     /// Ours minus raw, at most.
     MoreAtMost(f64),
     /// Nothing: it is good to know.
@@ -98,6 +100,7 @@ impl Row {
             Target::RatioAtMost(most) => ratio <= most,
             Target::RatioAtLeast(least) => ratio >= least,
             Target::AtMost(most) => self.ours.median <= most,
+            Target::AtLeast(least) => self.ours.median >= least,
             Target::MoreAtMost(most) => self.more <= most,
             Target::None => return Verdict::Informative,
         };
@@ -114,6 +117,7 @@ impl Row {
             Target::RatioAtMost(most) => format!("≤ {}×", (most * 100.0).round() / 100.0),
             Target::RatioAtLeast(least) => format!("≥ {least}×"),
             Target::AtMost(most) => format!("≤ {}", figure(most, self.unit)),
+            Target::AtLeast(least) => format!("≥ {}", figure(least, self.unit)),
             Target::MoreAtMost(most) => format!("≤ + {}", figure(most, self.unit)),
             Target::None => String::new(),
         }

@@ -11,6 +11,7 @@ mod holder;
 mod kept_snapshots;
 mod last;
 mod open;
+mod pipeline;
 mod process;
 mod reach;
 mod replay;
@@ -41,7 +42,7 @@ pub(crate) struct Bench {
 }
 
 /// Every benchmark there is.
-pub(crate) const BENCHES: &[Bench] = &[STORE, HOLDER, DAEMON, WORKSPACE, TASKS, REACH];
+pub(crate) const BENCHES: &[Bench] = &[STORE, HOLDER, DAEMON, WORKSPACE, TASKS, REACH, PIPELINE];
 
 const STORE: Bench = Bench {
     name: "store",
@@ -123,6 +124,18 @@ const REACH: Bench = Bench {
         Program { name: "worktree", run: reach::worktree::run },
         Program { name: "webhook", run: reach::webhook::run },
         Program { name: "slow-target", run: reach::slow_target::run },
+    ],
+};
+
+const PIPELINE: Bench = Bench {
+    name: "pipeline",
+    check: || Ok(()),
+    programs: &[
+        Program { name: "step", run: pipeline::step::run },
+        Program { name: "many", run: pipeline::many_runs::run },
+        Program { name: "cached", run: pipeline::cached_step::run },
+        Program { name: "replay", run: pipeline::ledger_replay::run },
+        Program { name: "resume", run: pipeline::resume::run },
     ],
 };
 

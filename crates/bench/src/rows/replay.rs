@@ -61,7 +61,7 @@ fn fill(store: &Store, session: SessionId, records: usize) -> anyhow::Result<()>
 }
 
 /// Parses every line and returns how many milliseconds that took.
-fn raw(log: &[u8]) -> anyhow::Result<f64> {
+pub(super) fn raw(log: &[u8]) -> anyhow::Result<f64> {
     #[derive(Deserialize)]
     struct Record<'a> {
         seq: u64,
