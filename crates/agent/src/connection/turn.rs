@@ -2,14 +2,19 @@
 
 use std::borrow::Cow;
 
-use rekindle_domain::event::{AgentNotice, Raw};
+use rekindle_domain::event::{AgentNotice, MessageAgent, Raw};
 use rekindle_domain::pipeline::outcome::{FAILED, Terminal, of_event};
 
 use super::facts::{ACCEPTED, OpenTurn, SentInput};
 use super::fold::FoldResult;
 use super::{Connection, Ended, Exited, Partial};
+use crate::json::cut;
+use crate::message_id::message_id;
 use crate::ndjson::{EVENT, LATE_EVENT, TERMINAL_EVENT};
 use crate::said::{Failure, PromptOutcome};
+
+/// How much of what an event says stands in its notice: the rest is in the event.
+const MAX_SHOWN: usize = 4 << 10;
 
 impl Connection {
     pub(super) fn answered(
@@ -75,7 +80,7 @@ impl Connection {
             (*number, input.over, of_event(outcomes, &event_type, said.as_deref()))
         });
         let shown = match &text {
-            Some(text) => format!("{event_type}: {text}"),
+            Some(text) => format!("{event_type}: {}", cut(text, MAX_SHOWN)),
             None => event_type.as_ref().to_owned(),
         };
         let (number, is_over, terminal) = match found {
@@ -88,6 +93,11 @@ impl Connection {
             return self.notice(LATE_EVENT, Some(shown.into()), Some(raw), out);
         }
         self.notice(TERMINAL_EVENT, Some(shown.clone().into()), Some(raw), out);
+        if let Some(text) = text {
+            // Its last words, for whoever reads what was said and knows of no events.
+            let (run_id, message_id) = (self.run(), message_id(self.holder, out.seq));
+            out.push(MessageAgent { run_id, message_id, content: Raw::text(&text), partial: false });
+        }
         let failed = |message| PromptOutcome::Failed(Failure { code: 0, message });
         let outcome = match terminal {
             Terminal::Outcome(name) if name == FAILED => failed(shown),

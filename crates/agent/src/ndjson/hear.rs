@@ -67,8 +67,8 @@ fn event<'a>(whole: &'a RawValue, object: &Object<'a>) -> Vec<Said<'a>> {
         return odd(whole, format!("an event whose event_type is longer than {MAX_TYPE} bytes"));
     }
     let payload = object.object("payload");
-    let of_outcome = |name: &str| payload.text(name).map(|text| cut(&text, MAX_SHOWN).into_owned());
-    let text = ["summary", "message", "error"].iter().find_map(|name| of_outcome(name));
+    let text = |name: &&str| payload.text(name).filter(|text| !text.is_empty()).map(Cow::into_owned);
+    let text = ["summary", "message", "error"].iter().find_map(text);
     let usage = payload.raw("usage").map(|raw| {
         let usage = payload.object("usage");
         let (input, output) = (usage.number("input_tokens"), usage.number("output_tokens"));
@@ -94,6 +94,8 @@ fn odd(whole: &RawValue, why: String) -> Vec<Said<'_>> {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     fn heard(text: &str) -> String {
@@ -154,6 +156,18 @@ mod tests {
             ("  ", ""),
         ] {
             assert_eq!(heard(line), expected, "{line}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn nothing_that_an_agent_writes_is_an_error_of_ours(
+            text in ".*", kind in "event|heartbeat|log|artifact|[a-z]*", key in "event_type|payload|correlation_id|status|message|path",
+            value in prop::sample::select(vec!["null", "7", r#""x""#, "[]", "{}", r#"{"outcome":7}"#, r#"{"usage":{"input_tokens":-1}}"#, r#"{"usage":[]}"#]),
+        ) {
+            line(&text, OutFlags::default());
+            let message = format!(r#"{{"kind":"{kind}","{key}":{value}}}"#);
+            prop_assert!(!line(&message, OutFlags::default()).is_empty(), "{}", message);
         }
     }
 

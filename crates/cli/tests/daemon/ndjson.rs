@@ -148,7 +148,7 @@ fn a_session_of_its_own_has_plain_words_done() {
         let mut command = lab.rekindle(&arguments);
         ran(command.current_dir(lab.path("work")), Stdin::Nothing)
     };
-    run("write a.txt hello\nsay written").exits(0);
+    run("write a.txt hello\nsay written").exits(0).shows("written");
     assert_eq!(fs::read_to_string(lab.path("work").join("a.txt")).expect("a file"), "hello\n");
     run("refuse not today").exits(1).tells("not today");
     let command = commands(&lab).pop().expect("a command");

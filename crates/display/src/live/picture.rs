@@ -92,6 +92,13 @@ impl Picture {
             Event::AgentNotice(notice) if matches!(notice.what.as_ref(), "notice" | "protocol_error") => {
                 vec![clean_line(DIM, notice.text.as_deref().unwrap_or(&notice.what))]
             }
+            // What agents say that take commands; what ended one is told by the run's end, and in words.
+            Event::AgentNotice(notice)
+                if matches!(notice.what.as_ref(), "event" | "late_event" | "log" | "artifact") =>
+            {
+                let text = notice.text.as_deref().unwrap_or_default();
+                vec![clean_line(DIM, format!("{}: {text}", notice.what.replace('_', " ")))]
+            }
             Event::SessionRestored(restored) => {
                 let style = if restored.verdict == "continued" { COURSE } else { WARN };
                 let (method, verdict) = (&restored.method, &restored.verdict);

@@ -226,3 +226,19 @@ fn a_long_prompt_is_shown_by_its_beginning() {
     assert_eq!((long.len(), long[0].chars().count()), (2, 2002));
     assert_eq!(long[1], "> … (1 line, 9.8 KiB; rekindle log shows all of it)");
 }
+
+#[test]
+fn what_an_agent_says_in_events_is_seen_and_how_often_it_says_that_it_lives_is_not() {
+    let mut picture = picture();
+    let mut shown = |what: &str, text: &str| {
+        let pieces =
+            picture.record(&record(&format!(r#""kind":"agent.notice","what":"{what}","text":"{text}""#)));
+        lines(&pieces).join("|")
+    };
+    assert_eq!(shown("late_event", "b.failed"), "late event: b.failed");
+    assert_eq!(shown("log", "info: \\u001b[2Jhello"), "log: info: hello");
+    assert_eq!(
+        (shown("terminal_event", "b.completed"), shown("heartbeats", "3 so far")),
+        (String::new(), String::new())
+    );
+}

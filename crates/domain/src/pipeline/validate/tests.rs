@@ -49,8 +49,10 @@ fn what_is_right_has_no_problem() {
             r#"{"name":"review","agent":"a"},{"name":"v","check":["true"],"on_fail":"review","writes":false}"#,
         ),
         with_stages(
-            r#"{"name":"s","agent":"n","outcomes":{"ok":"next","bad":"fail","again":"s"},"cache":true,"deadline_s":5}"#,
+            r#"{"name":"s","agent":"n","outcomes":{"ok":"next","bad":"fail","again":"s"},"cache":true,"deadline_s":5,"stalled_after_s":60}"#,
         ),
+        with_agent(r#"{"command":["my-agent"],"profile":"ndjson","heartbeat_s":5}"#),
+        with_task(r#"{"id":"T-1","goal":"g","inputs":{"goal":"x","prompt":"y"}}"#),
         with_stages(r#"{"name":"s","agent":"e","prompt":"x","on_fail":"fail"}"#),
     ] {
         assert_eq!(found(&json), [], "{json}");
@@ -75,6 +77,12 @@ fn a_file_and_its_agents_are_checked() {
         (r#"{"command":["","a"],"profile":"acp"}"#, "agents.x.command", "it is empty"),
         (r#"{"command":["x","a\u0000"],"profile":"acp"}"#, "agents.x.command[1]", "has a NUL"),
         (r#"{"agent":"claude","env":["A","B=c"]}"#, "agents.x.env[1]", "is no name of a variable"),
+        (r#"{"agent":"claude","heartbeat_s":5}"#, "agents.x.heartbeat_s", "only an ndjson agent"),
+        (
+            r#"{"command":["x"],"profile":"exec","heartbeat_s":5}"#,
+            "agents.x.heartbeat_s",
+            "only an ndjson agent",
+        ),
         (r#"{"agent":"claude","modle":"m"}"#, "agents.x.modle", "there is no such key; there are agent"),
     ] {
         check(&with_agent(agent), place, words);
@@ -118,6 +126,15 @@ fn tasks_are_checked() {
         let found = problems(&config, |_| true);
         assert_eq!(found.len(), 1, "{found:?}");
         assert_eq!(found[0].to_string(), "tasks[0].inputs.a: it is no finite number; write it as a text");
+    }
+}
+
+#[test]
+fn what_an_agent_is_told_anyway_is_no_name_of_an_input() {
+    let stage = r#"{"name":"s","agent":"n"}"#;
+    for name in ["goal", "prompt"] {
+        let config = with_stages(stage).replace(r#""spec":"x""#, &format!(r#""{name}":"x""#));
+        check(&config, &format!("tasks[0].inputs.{name}"), "give the input another one");
     }
 }
 
