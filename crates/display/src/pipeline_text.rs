@@ -49,6 +49,11 @@ pub(crate) fn gist(event: &Event<'_>) -> Option<String> {
         Event::PipelineFailed(end) => reason(end.reason.as_deref(), end.by.as_deref()),
         Event::PipelineAborted(end) => reason(end.reason.as_deref(), end.by.as_deref()),
         Event::PipelineReopened(end) => reason(end.reason.as_deref(), end.by.as_deref()),
+        Event::PipelineImported(imported) => {
+            let from = imported.machine.as_deref().map(|machine| format!("from {machine}"));
+            let to = imported.working_dir.as_deref().map(|directory| format!("to {directory}"));
+            from.into_iter().chain(to).collect::<Vec<_>>().join(" ")
+        }
         _ => return None,
     })
 }

@@ -9,12 +9,15 @@ use serde::{Deserialize, Serialize};
 
 use crate::blob_id::BlobId;
 use crate::chain::ChainHash;
-use crate::id::SessionId;
+use crate::id::{RunName, SessionId};
 use crate::kept_snapshot::SnapshotName;
 use crate::time::Timestamp;
 
-/// The format that this code writes.
-pub const BUNDLE_FORMAT: u32 = 1;
+/// The newest format that this code knows: bundles with runs of pipelines have it.
+pub const BUNDLE_FORMAT: u32 = 2;
+
+/// The format of bundles with sessions alone, which earlier versions take in too.
+const FORMAT_OF_SESSIONS: u32 = 1;
 
 /// The name of the table of contents, the first member.
 pub const CONTENTS: &str = "bundle.json";
@@ -48,6 +51,8 @@ pub enum MemberName {
     Snapshot(SessionId, SnapshotName, SnapshotEnding),
     /// What the session's agent wrote down of it itself.
     Transcript(SessionId),
+    /// The ledger of a run of a pipeline.
+    Ledger(RunName),
     /// A file's content, a tree, or what is too large for a log.
     Blob(BlobId),
 }
@@ -84,6 +89,7 @@ impl fmt::Display for MemberName {
                 write!(f, "sessions/{session}.snapshots/{name}{}", ending.as_str())
             }
             MemberName::Transcript(session) => write!(f, "transcripts/{session}.jsonl"),
+            MemberName::Ledger(run) => write!(f, "runs/{run}.ndjson"),
             MemberName::Blob(blob) => write!(f, "blobs/{blob}"),
         }
     }
@@ -111,6 +117,7 @@ fn parse(text: &str) -> Option<MemberName> {
     let (folder, name) = text.split_once('/')?;
     match (folder, name.split_once('/')) {
         ("blobs", None) => Some(MemberName::Blob(name.parse().ok()?)),
+        ("runs", None) => Some(MemberName::Ledger(name.strip_suffix(".ndjson")?.parse().ok()?)),
         ("transcripts", None) => Some(MemberName::Transcript(name.strip_suffix(".jsonl")?.parse().ok()?)),
         ("sessions", None) => {
             let stem = name.strip_suffix(".jsonl")?;
@@ -187,6 +194,27 @@ pub struct BundledTranscript {
     pub path: String,
 }
 
+/// One run of a pipeline, as the table of contents has it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BundledRun {
+    /// The run.
+    pub run_id: RunName,
+    /// The goal of its task, for people.
+    pub goal: String,
+    /// Where its steps worked.
+    pub working_dir: String,
+    /// The last record of its ledger that is in the bundle.
+    pub seq: u64,
+    /// That record's hash.
+    pub h: Option<ChainHash>,
+    /// What its directory is expected to contain while nobody works there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tree: Option<BlobId>,
+    /// Trees that its ledger names, if they are in the bundle.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub trees: Vec<BlobId>,
+}
+
 /// The table of contents of a bundle.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Contents {
@@ -201,6 +229,9 @@ pub struct Contents {
     pub machine: Option<String>,
     /// The sessions.
     pub sessions: Vec<BundledSession>,
+    /// The runs of pipelines. The sessions of their steps are among the sessions.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub runs: Vec<BundledRun>,
     /// What follows, in this order.
     pub members: Vec<Member>,
 }
@@ -220,11 +251,16 @@ pub enum BadContents {
         found: u32,
     },
     /// There is too much in it.
-    #[error("the bundle names more than {MAX_MEMBERS} members, {MAX_SESSIONS} sessions or {MAX_BYTES} bytes")]
+    #[error(
+        "the bundle names more than {MAX_MEMBERS} members, {MAX_SESSIONS} sessions or runs, or {MAX_BYTES} bytes"
+    )]
     TooLarge,
     /// A member is named twice.
     #[error("the bundle names {0} twice")]
     Twice(MemberName),
+    /// A run has no ledger, or a ledger no run.
+    #[error("the bundle says one thing of {0} and has another: its ledger is missing, or not announced")]
+    UnmatchedRun(RunName),
     /// A session has no log, or a log no session.
     #[error("the bundle says one thing of {0} and has another: its log is missing, or not announced")]
     Unmatched(SessionId),
@@ -269,13 +305,39 @@ impl Contents {
         Ok(contents)
     }
 
+    /// Returns the format that a bundle has with so many runs: what earlier versions can take in they are not kept from.
+    pub fn format_with(runs: usize) -> u32 {
+        if runs == 0 { FORMAT_OF_SESSIONS } else { BUNDLE_FORMAT }
+    }
+
+    /// Checks that each run is announced once, has its ledger, and has the trees that it says.
+    fn check_runs(&self, names: &BTreeSet<&MemberName>) -> Result<(), BadContents> {
+        let mut announced = BTreeSet::new();
+        for run in &self.runs {
+            if !announced.insert(run.run_id) || !names.contains(&MemberName::Ledger(run.run_id)) {
+                return Err(BadContents::UnmatchedRun(run.run_id));
+            }
+            let trees = run.tree.iter().chain(&run.trees).map(|tree| MemberName::Blob(*tree));
+            if let Some(missing) = trees.into_iter().find(|tree| !names.contains(tree)) {
+                return Err(BadContents::Unannounced(missing));
+            }
+        }
+        let unannounced = names.iter().find_map(|name| match name {
+            MemberName::Ledger(run) if !announced.contains(run) => Some(*run),
+            _ => None,
+        });
+        unannounced.map_or(Ok(()), |run| Err(BadContents::UnmatchedRun(run)))
+    }
+
     /// Checks that the table makes sense, whatever follows it.
     pub fn check(&self) -> Result<(), BadContents> {
         if self.format > BUNDLE_FORMAT {
             return Err(BadContents::Newer { found: self.format });
         }
         let bytes = self.members.iter().try_fold(0_u64, |sum, member| sum.checked_add(member.size));
-        let too_many = self.members.len() > MAX_MEMBERS || self.sessions.len() > MAX_SESSIONS;
+        let too_many = self.members.len() > MAX_MEMBERS
+            || self.sessions.len() > MAX_SESSIONS
+            || self.runs.len() > MAX_SESSIONS;
         if too_many || bytes.is_none_or(|bytes| bytes > MAX_BYTES) {
             return Err(BadContents::TooLarge);
         }
@@ -288,6 +350,7 @@ impl Contents {
                 return Err(BadContents::Misnamed(member.name.clone()));
             }
         }
+        self.check_runs(&names)?;
         let announced: BTreeSet<SessionId> = self.sessions.iter().map(|session| session.session_id).collect();
         for session in &announced {
             if !names.contains(&MemberName::Log(*session)) {
@@ -305,7 +368,7 @@ impl Contents {
             }
         }
         let of = |name: &MemberName| match name {
-            MemberName::Blob(_) => None,
+            MemberName::Blob(_) | MemberName::Ledger(_) => None,
             MemberName::Base(session)
             | MemberName::Log(session)
             | MemberName::Snapshot(session, ..)

@@ -26,8 +26,10 @@ mod lock_file;
 mod log_search;
 pub mod metrics;
 pub mod notifications;
+mod pipeline_config;
 mod pipelines;
 mod records;
+mod run_summary;
 mod session_span;
 mod show;
 #[cfg(test)]

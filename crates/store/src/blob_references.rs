@@ -8,7 +8,9 @@ use std::path::{Path, PathBuf};
 use crate::blobs::BlobId;
 use crate::disk::{Disk, EntryKind, OpenMode, if_exists, read_up_to};
 use crate::kept_snapshots;
-use crate::layout::Layout;
+use crate::layout::{LEDGER, Layout};
+use crate::line_codec::Codec;
+use crate::log::{Cursor, LogForm, LogReader};
 
 /// How much is read at a time.
 const CHUNK: usize = 1 << 20;
@@ -74,6 +76,11 @@ fn collect_references(
             EntryKind::Dir if depth == 0 => references.unreadable.push(path),
             EntryKind::Dir => collect_references(disk, &path, depth - 1, passes_over, references)?,
             EntryKind::File if passes_over(&path) => {}
+            EntryKind::File if is_ledger(&entry.name) => {
+                if read_ledger(disk, &path, &mut references.referenced).is_err() {
+                    references.unreadable.push(path);
+                }
+            }
             EntryKind::File if is_packed(&entry.name) => {
                 match if_exists(kept_snapshots::read_text(disk, &path)) {
                     Ok(Some(Some(text))) => {
@@ -93,6 +100,35 @@ fn collect_references(
                 }
             }
             EntryKind::Other => {}
+        }
+    }
+    Ok(())
+}
+
+/// Tells whether a file is the ledger of a pipeline run, as it was written or compressed.
+fn is_ledger(name: &str) -> bool {
+    name.strip_suffix(".zst").unwrap_or(name) == LEDGER
+}
+
+/// Finds the names in a ledger. One that is gone was compressed since it was listed, or decompressed, or has gone with its run.
+fn read_ledger(disk: &dyn Disk, path: &Path, named: &mut HashSet<BlobId>) -> io::Result<()> {
+    let plain = path.with_file_name(LEDGER);
+    let compressed = path.with_file_name(format!("{LEDGER}.zst"));
+    // The other way round a second time: one is removed when the other is there.
+    for form in [LogForm::Plain, LogForm::Compressed, LogForm::Plain] {
+        let found = match form {
+            LogForm::Plain => if_exists(read_references(disk, &plain, named))?,
+            LogForm::Compressed => {
+                if_exists(LogReader::open_compressed(disk, &compressed, Codec::default()))?
+                    .map(|log| match log.cut_short() {
+                        Some(damage) => Err(io::Error::new(io::ErrorKind::InvalidData, damage.to_string())),
+                        None => references_in(&mut log.stored(Cursor::START, log.end()), named),
+                    })
+                    .transpose()?
+            }
+        };
+        if found.is_some() {
+            break;
         }
     }
     Ok(())

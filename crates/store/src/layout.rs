@@ -26,7 +26,9 @@ pub(crate) const PACK_SUFFIX: &str = ".pack";
 pub(crate) const PACK_INDEX_SUFFIX: &str = ".idx";
 const CRASH_REPORT_SUFFIX: &str = ".jsonl";
 /// What the ledger of a pipeline run is called.
-const LEDGER: &str = "ledger.ndjson";
+pub(crate) const LEDGER: &str = "ledger.ndjson";
+/// What is added to the name of a log that is kept compressed.
+const COMPRESSED_SUFFIX: &str = ".zst";
 /// What the summary of a pipeline run is called: it is made from the ledger.
 const RUN_SUMMARY: &str = "run.json";
 
@@ -249,6 +251,14 @@ impl Layout {
             Some(known) => (known.log)(self, stream),
             None => self.sessions().join(format!("{stream}{LOG_SUFFIX}")),
         }
+    }
+
+    /// A stream's log once it is kept compressed; none of a stream that goes on for ever.
+    pub fn compressed_log(&self, stream: StreamId) -> Option<PathBuf> {
+        stream.pipeline()?;
+        let mut name = self.stream_log(stream).into_os_string();
+        name.push(COMPRESSED_SUFFIX);
+        Some(name.into())
     }
 
     /// The note that records are missing from a stream's log.

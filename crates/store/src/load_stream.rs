@@ -10,7 +10,7 @@ use crate::error::{AtPath, LoadError};
 use crate::fold::{Fold, Record};
 use crate::home_files::HomeFiles;
 use crate::load::damage_note;
-use crate::log::{Damage, LogReader, Replays, Stop, Torn, walk_each};
+use crate::log::{Damage, LogForm, Replays, Stop, Torn, walk_each};
 
 /// A stream as found on home.disk.
 pub(crate) struct LoadedStream<F> {
@@ -20,6 +20,8 @@ pub(crate) struct LoadedStream<F> {
     pub(crate) damage: Option<Damage>,
     /// What a crash left at its end.
     pub(crate) torn: Option<Torn>,
+    /// How its log is kept.
+    pub(crate) form: LogForm,
 }
 
 /// Folds the log of a stream into `empty`, or into what a cache says if that fits the log; a stream without a log has no records
@@ -36,10 +38,9 @@ pub(crate) fn load_stream<F: Fold>(
         Err(io::Error::new(io::ErrorKind::InvalidInput, what)).at_path("read", &path)?;
     }
     let noted = damage_note(home, stream);
-    let Some(reader) = if_exists(LogReader::open(&*home.disk, &path, home.codec())).at_path("read", &path)?
-    else {
+    let Some(reader) = if_exists(home.stream_reader(stream)).at_path("read", &path)? else {
         let damage = noted.or_else(|| cached.and_then(|cached| beyond(cached.position(), 0)));
-        return Ok(LoadedStream { fold: empty, damage, torn: None });
+        return Ok(LoadedStream { fold: empty, damage, torn: None, form: LogForm::Plain });
     };
     let reaches_beyond = cached.as_ref().and_then(|cached| beyond(cached.position(), reader.len()));
     let fits = |position: Position| {
@@ -56,13 +57,19 @@ pub(crate) fn load_stream<F: Fold>(
     let (torn, damage) = match stop {
         Stop::End => (None, None),
         Stop::Damaged(damage) => (None, Some(damage)),
+        // No crash leaves anything half in a log that was compressed whole.
+        Stop::Torn(torn) if reader.form() == LogForm::Compressed => {
+            let detail = "the compressed log is damaged from here on".into();
+            (None, Some(Damage { offset: torn.offset, detail }))
+        }
         Stop::Torn(torn) => (Some(torn), None),
     };
     if let Some(torn) = torn.filter(|torn| torn.half_list) {
         // The fold has gone into a list that has no end: again, up to its beginning.
         fold = walk(&empty, torn.offset)?.0;
     }
-    Ok(LoadedStream { fold, damage: damage.or(reaches_beyond).or(noted), torn })
+    let damage = damage.or(reader.cut_short().cloned()).or(reaches_beyond).or(noted);
+    Ok(LoadedStream { fold, damage, torn, form: reader.form() })
 }
 
 /// Tells that a cache knows of records that the log does not have: that is proof of damage.

@@ -9,6 +9,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use rekindle_domain::id::{PipelineId, SessionId, StreamId};
+use rekindle_domain::pipeline::PipelineState;
 
 use crate::aside::is_taken;
 use crate::blobs::Blobs;
@@ -21,7 +22,8 @@ use crate::index::Index;
 use crate::lagging::{Cause, Lag, LaggingLogs, LogOverlay};
 use crate::layout::Layout;
 use crate::load::{LoadError, Loaded, Want, load, stand_in};
-use crate::log::{Damage, LogReader, broken_before};
+use crate::load_stream::load_stream;
+use crate::log::{Cursor, Damage, LogReader, broken_before};
 use crate::pipeline_runs::{self, PipelineRuns};
 use crate::redo::{Completion, Plan, open, plan_for};
 use crate::survey::{Listing, list, survey};
@@ -39,6 +41,17 @@ pub enum OfflineError {
     /// Its write-ahead log.
     #[error(transparent)]
     Scan(#[from] ScanError),
+}
+
+/// A run of a pipeline as its ledger has it.
+#[derive(Debug)]
+pub struct LoadedRun {
+    /// What its records amount to, as far as its ledger is good.
+    pub state: PipelineState,
+    /// Where its ledger is damaged.
+    pub damage: Option<Damage>,
+    /// Where the good part of its ledger ends.
+    pub end: Cursor,
 }
 
 /// A home as its next owner would find it.
@@ -180,6 +193,24 @@ impl Offline {
     /// Opens the ledger of a pipeline run for reading.
     pub fn ledger_reader(&self, pipeline: PipelineId) -> io::Result<LogReader> {
         self.home.ledger_reader(pipeline)
+    }
+
+    /// Reads a run of a pipeline as its ledger has it, and where that is damaged: also where the write-ahead log knows of records that
+    /// neither has any more.
+    pub fn pipeline(&self, id: PipelineId) -> Result<LoadedRun, LoadError> {
+        let loaded = load_stream(&self.home, PipelineState::empty(id), None)?;
+        let lost = self.pending.iter().find_map(|(stream, completion)| match completion {
+            Completion::Damaged(damage) if stream.pipeline() == Some(id) => Some(damage.clone()),
+            _ => None,
+        });
+        let end = Cursor::at(loaded.fold.position().log_offset);
+        Ok(LoadedRun { state: loaded.fold, damage: loaded.damage.or(lost), end })
+    }
+
+    /// Tells whether anything here is of a run by this name.
+    pub fn has_run(&self, id: PipelineId) -> io::Result<bool> {
+        let is_pending = self.pending.iter().any(|(stream, _)| stream.pipeline() == Some(id));
+        Ok(is_pending || self.home.has_run(id)?)
     }
 
     /// Lists the pipeline runs.

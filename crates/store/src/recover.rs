@@ -17,9 +17,9 @@ use crate::error::PathError;
 use crate::home_files::HomeFiles;
 use crate::lagging::{Cause, Lag, LaggingLogs};
 use crate::layout::DAMAGED_SUFFIX;
-use crate::log::{Damage, LogReader};
+use crate::log::{Damage, LogForm};
 use crate::log_directory;
-use crate::redo::{Completion, Plan, carry_out, concat_appends, open, plan_for};
+use crate::redo::{self, Completion, Plan, carry_out, concat_appends, open, plan_for};
 use crate::threads::map_on_threads;
 use crate::wal::scan::{self, Scan, ScanError, Tail, WalDamage};
 use crate::wal::writer::Wal;
@@ -223,13 +223,14 @@ fn make_durable(
         Completion::Removed | Completion::SetAside | Completion::Damaged(_) => return Ok((completion, None)),
         Completion::Whole | Completion::Refilled { .. } | Completion::Repaired { .. } => {}
     }
-    let path = home.stream_log(stream);
-    home.disk.open(&path, OpenMode::Create)?.sync()?;
+    if !is_compressed(home, stream)? {
+        home.disk.open(&home.stream_log(stream), OpenMode::Create)?.sync()?;
+    }
     // Nothing vouches for a log that nobody looks into: whoever does later reads all of it.
     if home.is_quarantined(stream) {
         return Ok((completion, None));
     }
-    let reader = LogReader::open(&*home.disk, &path, home.codec())?;
+    let reader = home.stream_reader(stream)?;
     let last = reader.last(reader.end(), 1)?;
     let last = last.first().and_then(|(_, line)| Line::parse(line).ok());
     // A deleted session's log may go at any time: nothing must vouch for it.
@@ -237,6 +238,12 @@ fn make_durable(
     let position =
         last.map(|last| Position { last_seq: last.seq, log_offset: reader.len(), last_hash: last.hash });
     Ok((completion, position))
+}
+
+/// Tells whether a log is only there compressed, which is on disk before the log itself goes.
+fn is_compressed(home: &HomeFiles, stream: StreamId) -> io::Result<bool> {
+    let reader = redo::open(home, stream)?;
+    Ok(reader.is_some_and(|reader| reader.form() == LogForm::Compressed))
 }
 
 /// Leaves a note beside a log that lacks records: the log alone would look merely short.

@@ -13,7 +13,7 @@ use crate::aside::is_aside;
 use crate::disk::{OpenMode, if_exists, refresh, write_all_at};
 use crate::home_files::HomeFiles;
 use crate::line_codec::Codec;
-use crate::log::{Cursor, Damage, LogReader};
+use crate::log::{Cursor, Damage, LogForm, LogReader};
 use crate::log_directory;
 use crate::session_files;
 use crate::wal::scan::Tail;
@@ -84,7 +84,9 @@ pub(crate) fn carry_out(
     let base = tail.base();
     match plan {
         Plan::Leave(Completion::Whole) => {
-            if let (Some(reader), Some(base)) = (reader, base) {
+            // What is compressed is on disk.
+            let plain = reader.filter(|reader| reader.form() == LogForm::Plain);
+            if let (Some(reader), Some(base)) = (plain, base) {
                 let file = home.disk.open(&home.stream_log(stream), OpenMode::Write)?;
                 refresh(&*file, base, reader.len())?;
             }
@@ -99,6 +101,7 @@ pub(crate) fn carry_out(
             if stream.session().is_none() {
                 // Somebody may have removed it, which makes nothing undone that was recorded.
                 log_directory::make(&*home.disk, home, stream)?;
+                home.decompress(stream)?;
             }
             let file = home.disk.open(&home.stream_log(stream), OpenMode::Create)?;
             refresh(&*file, base.unwrap_or(*keep), *keep)?;
@@ -111,7 +114,7 @@ pub(crate) fn carry_out(
 
 /// Opens a log that may not be there.
 pub(crate) fn open(home: &HomeFiles, stream: StreamId) -> io::Result<Option<LogReader>> {
-    if_exists(LogReader::open(&*home.disk, &home.stream_log(stream), home.codec()))
+    if_exists(home.stream_reader(stream))
 }
 
 /// Compares a log with what the write-ahead log knows of it, unless it was set aside. Reads only.

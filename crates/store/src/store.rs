@@ -4,6 +4,7 @@ mod announce;
 mod catalog;
 mod fork;
 mod import_history;
+mod import_run;
 mod import_staged;
 mod keep_snapshots;
 mod pipelines;
@@ -345,7 +346,7 @@ impl<C: Commits> Store<C> {
         if let (Some(torn), None) = (loaded.torn, &loaded.damage) {
             self.cut_torn(&self.home.stream_log(stream), torn)?;
         }
-        self.committer.register(loaded.fold, loaded.damage);
+        self.committer.register_as(loaded.fold, loaded.damage, loaded.form);
         self.stream(stream).ok_or(OpenSessionError::Append(AppendError::Closed))
     }
 

@@ -119,6 +119,7 @@ codes! {
     RunAborted = "run_aborted", 409: "somebody aborted the run";
     RunCompleted = "run_completed", 409: "the run has gone through all of its stages";
     RunDamaged = "run_damaged", 409: "the run's ledger is damaged: nothing can be added to it";
+    RunExists = "run_exists", 409: "there is a run of that name in this home";
     RunFailed = "run_failed", 409: "the run has failed";
     RunLocked = "run_locked", 409: "somebody else is at work on the run, or in its directory; the message says who";
     RunNotInSession = "run_not_in_session", 409: "there is no such run in the session's history";

@@ -1,4 +1,4 @@
-//! `rekindle export`: sessions in one file, to be carried to another home.
+//! `rekindle export`: sessions and runs of pipelines in one file, to be carried to another home.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, BufWriter, IsTerminal, Write};
@@ -8,11 +8,13 @@ use std::path::{Path, PathBuf};
 use rekindle_agent::known::AgentDirectories;
 use rekindle_client::clock::SystemClock;
 use rekindle_client::failure::{Exit, Failure};
+use rekindle_domain::id::RunName;
 use rekindle_domain::time::Clock;
 use rekindle_service::bundles::BundleError;
 use rekindle_service::bundles::export::{Export, Exported, export};
 use rekindle_service::bundles::sealed::{Passphrase, Sealing};
 use rekindle_store::layout::Layout;
+use rekindle_store::offline::Offline;
 use rekindle_terminal::output;
 use serde_json::json;
 
@@ -21,7 +23,7 @@ use crate::bundle_progress::BundleProgress;
 use crate::passphrase;
 use crate::session_arg::{find_offline, latest_offline};
 
-/// Export sessions as one file, a bundle, that `rekindle import` takes in elsewhere
+/// Export sessions or runs of pipelines as one file, a bundle, that `rekindle import` takes in elsewhere
 ///
 /// Works beside a daemon and without one, and changes nothing: a session that runs is exported at the record that is its last at
 /// this moment. A bundle has the whole history of each session, what is too large for a log, and kept snapshots; with
@@ -29,20 +31,24 @@ use crate::session_arg::{find_offline, latest_offline};
 /// here, but for what a snapshot of it leaves out: `rekindle diff`, `rewind` and restores work where it is imported. With
 /// --with-transcript also what the agent itself wrote down, where that is known, so that it remembers the session elsewhere.
 ///
+/// A run is named by its name, or the beginning of it, with `run-`. Its bundle has its ledger, every state of files that this names, and
+/// the sessions of its steps: `rekindle pipeline resume` goes on with it where it is imported.
+///
 /// It is readable by whoever has it, and conversations may hold secrets. --seal asks for a passphrase, twice, without which nobody
 /// reads it; the tools of age open it too.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   rekindle export
   rekindle export 01khz0p6r8 -o session.rkb --with-workspace --with-transcript
+  rekindle export run-20251020-140818-4f9f29a1
   rekindle export --seal --passphrase-file ~/.bundle-passphrase
   rekindle export 01khz0p6r8 -o - | ssh host 'cat > session.rkb'")]
 pub(crate) struct Args {
-    /// The sessions' ids, or the beginnings of them [default: this directory's latest]
-    #[arg(value_name = "SESSION")]
+    /// The sessions' ids, or the beginnings of them, and names of runs [default: this directory's latest session]
+    #[arg(value_name = "SESSION|RUN")]
     sessions: Vec<String>,
 
-    /// Where to write it; - is standard output [default: the session's id with .rkb, in this directory]
+    /// Where to write it; - is standard output [default: the session's id, or the run's name, with .rkb, in this directory]
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
 
@@ -69,14 +75,21 @@ pub(crate) struct Args {
 
 pub(super) fn run(context: &Context, args: &Args) -> Result<Exit, Failure> {
     let home = context.offline()?;
-    let mut sessions = Vec::new();
+    let (mut sessions, mut runs) = (Vec::new(), Vec::new());
     for name in &args.sessions {
+        if name.starts_with("run-") {
+            let run = find_run(name, &home)?;
+            if !runs.contains(&run) {
+                runs.push(run);
+            }
+            continue;
+        }
         let session = find_offline(name, &home)?;
         if !sessions.contains(&session) {
             sessions.push(session);
         }
     }
-    if sessions.is_empty() {
+    if sessions.is_empty() && runs.is_empty() {
         sessions.push(latest_offline(&home)?);
     }
     // Read once before anything is captured: a configuration that cannot be understood is told at once.
@@ -92,9 +105,12 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<Exit, Failure> {
         made_by: env!("CARGO_PKG_VERSION").to_owned(),
         made_at: SystemClock.now(),
         machine: Some(machine.trim().to_owned()).filter(|name| !name.is_empty()),
+        runs: runs.iter().map(|run| run.pipeline_id()).collect(),
         sessions,
     };
-    let target = args.output.clone().unwrap_or_else(|| format!("{}.rkb", asked.sessions[0]).into());
+    let first = asked.sessions.first().map(ToString::to_string);
+    let first = first.or_else(|| runs.first().map(ToString::to_string)).unwrap_or_default();
+    let target = args.output.clone().unwrap_or_else(|| format!("{first}.rkb").into());
     let is_stdout = target == Path::new("-");
     if is_stdout && io::stdout().is_terminal() {
         let message = "a bundle is nothing for a terminal".to_owned();
@@ -120,10 +136,15 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<Exit, Failure> {
         "sealed": args.seal,
         "members": exported.contents.members.len(),
         "sessions": sessions,
+        "runs": exported.contents.runs,
         "notes": exported.notes,
     });
     context.print(&body, |out| {
-        let count = output::plural(exported.contents.sessions.len() as u64, "session");
+        let mut count = output::plural(exported.contents.sessions.len() as u64, "session");
+        if !exported.contents.runs.is_empty() {
+            let runs = output::plural(exported.contents.runs.len() as u64, "run");
+            count = format!("{runs}, {count}");
+        }
         let sealed = if args.seal { ", sealed" } else { "" };
         writeln!(out, "{}: {count}, {}{sealed}", target.display(), output::size(bytes))?;
         tell(&exported);
@@ -131,7 +152,27 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<Exit, Failure> {
     })
 }
 
+/// Finds the run that a name means, or the beginning of one, in a home without a daemon.
+fn find_run(name: &str, home: &Offline) -> Result<RunName, Failure> {
+    let unlisted = |error| Failure::failed("home_unusable", anyhow::Error::new(error));
+    let mut found = home.pipelines().map_err(unlisted)?.runs;
+    found.retain(|run| run.to_string().starts_with(name));
+    match (found.len(), found.pop()) {
+        (1, Some(run)) => Ok(run),
+        (_, None) => Err(Failure::usage("run_unknown", format!("there is no run {name}"))
+            .hint("rekindle pipeline ls lists those there are")),
+        (more, Some(last)) => {
+            Err(Failure::usage("run_ambiguous", format!("{name} could be {last}, or {} more", more - 1))
+                .hint("give more of it"))
+        }
+    }
+}
+
 fn tell(exported: &Exported) {
+    for run in &exported.contents.runs {
+        let states = output::plural(run.trees.len() as u64, "state");
+        anstream::eprintln!("{}: {:?}, with {states} of its files", run.run_id, run.goal);
+    }
     for session in &exported.contents.sessions {
         let mut along: Vec<String> = Vec::new();
         along.extend(session.tree.map(|_| "its files as they are now".to_owned()));
@@ -225,6 +266,7 @@ pub(super) fn failure(error: BundleError) -> Failure {
         "import_busy" => "wait until it has ended",
         "home_unusable" | "session_unreadable" => "rekindle doctor looks at the home",
         "session_exists" => "run the same command again",
+        "run_exists" => "nothing was changed; the run is here: rekindle pipeline show",
         _ => return Failure::failed(error.code(), error),
     };
     Failure::failed(error.code(), error).hint(hint)

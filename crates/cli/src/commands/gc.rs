@@ -21,15 +21,17 @@ use super::Context;
 ///
 /// Directories of dead holders go when everything they say is in a log, blobs when no record names them for a day, copies
 /// of the holder's program when nobody runs them (not beside a daemon, which does), files of checkpoints when `keep_days` or
-/// `max_bytes` of `[checkpoints]` in the configuration says so, results of steps that runs of pipelines share when those of `[cache]` do.
-/// Everything by proof; what stays is
+/// `max_bytes` of `[checkpoints]` in the configuration says so, results of steps that runs of pipelines share when those of `[cache]` do,
+/// runs of pipelines when they ended longer ago than `keep_days` of `[pipelines]` (90), with the snapshots that were kept for them alone,
+/// and never with the sessions of their steps. Everything by proof; what stays is
 /// said with the reason, and what takes the room of the home. Files of checkpoints that an open run, a run that was cut, a fork, a kept
 /// snapshot or a restore needs stay. If a daemon runs, it does the work. Exits 1 if something could not be removed.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   rekindle gc --dry-run
   rekindle gc
-  rekindle gc --repairs-older-than 30d")]
+  rekindle gc --repairs-older-than 30d
+  rekindle gc --runs-older-than 30d --dry-run")]
 pub(crate) struct Args {
     /// Say what would be removed, and remove nothing
     #[arg(long)]
@@ -37,6 +39,9 @@ pub(crate) struct Args {
     /// Also what repairs took away longer ago than this, as 30d
     #[arg(long, value_name = "AGE")]
     repairs_older_than: Option<Age>,
+    /// Runs of pipelines that ended longer ago than this, as 30d [default: keep_days of [pipelines], else 90d]
+    #[arg(long, value_name = "AGE")]
+    runs_older_than: Option<Age>,
     /// Also journals of dead agents that no session here claims, untouched for longer than this, as 30d
     #[arg(long, value_name = "AGE")]
     orphans_older_than: Option<Age>,
@@ -47,7 +52,8 @@ const MAX_SHOWN: usize = 20;
 
 pub(super) fn run(context: &Context, args: &Args) -> Result<Exit, Failure> {
     let config = Config::read()?;
-    let (retention, cache) = (config.checkpoints.retention(), config.cache.retention());
+    let (retention, runs) = (config.checkpoints.retention(), config.pipelines.retention());
+    let cache = config.cache.retention();
     let seconds = |age: &Age| age.0.as_secs();
     let freed = collect(
         context,
@@ -55,6 +61,7 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<Exit, Failure> {
             dry_run: args.dry_run,
             repairs_older_than_s: args.repairs_older_than.as_ref().map(seconds),
             orphans_older_than_s: args.orphans_older_than.as_ref().map(seconds),
+            runs_older_than_s: Some(args.runs_older_than.as_ref().map_or(runs.as_secs(), seconds)),
             checkpoints_older_than_s: Some(retention.keep.as_secs()),
             checkpoints_max_bytes: Some(retention.max_bytes),
             cached_results_older_than_s: Some(cache.keep.as_secs()),

@@ -39,6 +39,7 @@ mod notifications;
 mod older;
 mod once;
 mod outside;
+mod pipeline_bundles;
 mod pipeline_cache;
 mod pipeline_commands;
 mod pipeline_deaths;

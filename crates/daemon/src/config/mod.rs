@@ -63,6 +63,9 @@ pub struct Config {
     /// How long questions of agents wait.
     #[serde(default)]
     pub(crate) waits: WaitsConfig,
+    /// How long runs of pipelines are kept.
+    #[serde(default)]
+    pub pipelines: PipelinesConfig,
     /// Where worktrees of sessions are made.
     #[serde(default)]
     pub(crate) worktree: WorktreeConfig,
@@ -106,6 +109,27 @@ impl CheckpointConfig {
     /// Returns how long checkpoints of runs are kept.
     pub fn retention(&self) -> CheckpointRetention {
         CheckpointRetention { keep: days(self.keep_days), max_bytes: self.max_bytes.0 }
+    }
+}
+
+/// The section `[pipelines]` of the configuration.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(default)]
+pub struct PipelinesConfig {
+    /// How many days runs are kept that have ended.
+    pub(crate) keep_days: u32,
+}
+
+impl Default for PipelinesConfig {
+    fn default() -> PipelinesConfig {
+        PipelinesConfig { keep_days: 90 }
+    }
+}
+
+impl PipelinesConfig {
+    /// Returns how long runs are kept that have ended.
+    pub fn retention(&self) -> Duration {
+        days(self.keep_days)
     }
 }
 
@@ -176,6 +200,7 @@ impl Config {
             interval: self.gc.interval()?,
             checkpoints: self.checkpoints.retention(),
             cached_results: self.cache.retention(),
+            runs: self.pipelines.retention(),
         })
     }
 
@@ -253,7 +278,9 @@ mod tests {
         assert!(!parse("[persistence]\nenabled = false\n").expect("settings").persistence.policy().enabled);
         let collection = |text: &str| parse(text).expect("settings").collection();
         let usual = collection("[checkpoints]\nkeep_days = 7\n").expect("by itself");
-        assert_eq!((usual.interval, usual.checkpoints.keep), (days(1), days(7)));
+        assert_eq!((usual.interval, usual.checkpoints.keep, usual.runs), (days(1), days(7), days(90)));
+        let short = collection("[pipelines]\nkeep_days = 3\n").expect("by itself");
+        assert_eq!((short.runs, short.checkpoints.keep), (days(3), days(30)));
         assert_eq!(collection("[gc]\ninterval = \"off\"\n"), None);
         let phone = "agent = \"claude\"\n[notify.sinks.phone]\ntype = \"webhook\"\nformat = \"ntfy\"\n";
         let notify = parse(&format!("{phone}url = \"https://ntfy.sh/topic\"\n")).expect("settings").notify;

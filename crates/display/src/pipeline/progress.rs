@@ -117,6 +117,12 @@ impl Progress {
                 let by = end.by.as_deref().map(|by| format!(" by {by}")).unwrap_or_default();
                 vec![self.line(ts, &styled(COURSE, sanitise::line(&format!("reopened{by}"))))]
             }
+            Event::PipelineImported(imported) => {
+                self.current = None;
+                let from = imported.machine.as_deref().map(|machine| format!(" from {machine}"));
+                let text = format!("imported{}", from.unwrap_or_default());
+                vec![self.line(ts, &styled(COURSE, sanitise::line(&text)))]
+            }
             _ => Vec::new(),
         }
     }

@@ -66,6 +66,7 @@ pub(super) fn pending_text(why: PendingWhy) -> &'static str {
         PendingWhy::NoDirectory => "waits for its directory, which is not there or cannot be read",
         PendingWhy::NoEnvironment => "stops: its agent needs variables that the daemon does not have",
         PendingWhy::ManifestMissing => "stops: what its files would be restored to is not kept any more",
+        PendingWhy::Imported => "waits for somebody to say that the run goes on, which came from elsewhere",
         PendingWhy::HeldElsewhere => "is held by another daemon",
         PendingWhy::Unknown => "waits for something that this version does not know",
     }

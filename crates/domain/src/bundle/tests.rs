@@ -27,11 +27,12 @@ fn contents(members: &[&str]) -> Contents {
         transcript: None,
     };
     Contents {
-        format: BUNDLE_FORMAT,
+        format: Contents::format_with(0),
         made_by: "0.1.0".into(),
         made_at: Timestamp::from_millis(1),
         machine: None,
         sessions: vec![bundled],
+        runs: Vec::new(),
         members: members.iter().map(|name| member(name)).collect(),
     }
 }
@@ -46,6 +47,7 @@ fn members_have_names_of_our_grammar_and_no_others() {
         "sessions/sess_1.snapshots/148-1.json.gz".to_owned(),
         "sessions/sess_1.snapshots/148-1.json".to_owned(),
         "transcripts/sess_1.jsonl".to_owned(),
+        "runs/run-20251020-140818-4f9f29a1.ndjson".to_owned(),
         format!("blobs/{blob}"),
     ];
     for name in &good {
@@ -77,6 +79,11 @@ fn members_have_names_of_our_grammar_and_no_others() {
         "transcripts/sess_1.json",
         "transcripts/../sess_1.jsonl",
         "transcripts/.claude/projects/x.jsonl",
+        "runs/run-20251020-140818-4f9f29a1/ledger.ndjson",
+        "runs/run-20251399-140818-4f9f29a1.ndjson",
+        "runs/../run-20251020-140818-4f9f29a1.ndjson",
+        "runs/run-20251020-140818-4F9F29A1.ndjson",
+        "runs/pl_1.ndjson",
         "config.toml",
     ] {
         assert!(bad.parse::<MemberName>().is_err(), "{bad:?}");
@@ -157,4 +164,37 @@ fn what_is_announced_is_there_and_what_is_there_is_announced() {
         announce(&mut whole.sessions[0], tree);
         assert_eq!(whole.check(), Ok(()));
     }
+}
+
+#[test]
+fn a_run_has_its_ledger_and_its_trees_and_is_announced_once() {
+    let run_id: RunName = "run-20251020-140818-4f9f29a1".parse().expect("a name");
+    let tree = BlobId::of(b"a tree");
+    let run = |trees: Vec<BlobId>| BundledRun {
+        run_id,
+        goal: "Make it so".into(),
+        working_dir: "/repo".into(),
+        seq: 2,
+        h: None,
+        tree: None,
+        trees,
+    };
+    let (ledger, blob) = (format!("runs/{run_id}.ndjson"), format!("blobs/{tree}"));
+    let with = |members: &[&str], runs: Vec<BundledRun>| {
+        let all: Vec<&str> = ["sessions/sess_1.jsonl"].iter().chain(members).copied().collect();
+        Contents { format: Contents::format_with(runs.len()), runs, ..contents(&all) }
+    };
+    let good = with(&[&ledger, &blob], vec![run(vec![tree])]);
+    assert_eq!(good.check(), Ok(()));
+    let bytes = good.to_bytes().expect("bytes");
+    assert_eq!(Contents::read(&bytes).as_ref(), Ok(&good));
+    assert!(bytes.starts_with(br#"{"format":2,"#), "what earlier versions do not know they do not take in");
+    let unmatched = Err(BadContents::UnmatchedRun(run_id));
+    assert_eq!(with(&[], vec![run(Vec::new())]).check(), unmatched);
+    assert_eq!(with(&[&ledger], Vec::new()).check(), unmatched);
+    assert_eq!(with(&[&ledger], vec![run(Vec::new()), run(Vec::new())]).check(), unmatched);
+    let missing = Err(BadContents::Unannounced(MemberName::Blob(tree)));
+    assert_eq!(with(&[&ledger], vec![run(vec![tree])]).check(), missing);
+    let as_tree = BundledRun { tree: Some(tree), ..run(Vec::new()) };
+    assert_eq!(with(&[&ledger], vec![as_tree]).check(), missing);
 }

@@ -33,9 +33,9 @@ pub use persistence::{BadCompression, Compression, Persistence};
 pub use pipeline::{
     AgentConfig, AgentIdentity, BlobRef, DEFAULT_HEARTBEAT_S, DEFAULT_PIPELINE, DEFAULT_ROUNDS,
     DEFAULT_STALLED_AFTER_S, InputValue, OnCut, OnDrift, PathList, PipelineAborted, PipelineCompleted,
-    PipelineConfig, PipelineDrift, PipelineFailed, PipelineReopened, PipelineStarted, ProjectConfig,
-    StageConfig, StepBegan, StepCounts, StepCut, StepFinished, StepIntended, StepInterrupted, TaskConfig,
-    UnknownKeys,
+    PipelineConfig, PipelineDrift, PipelineFailed, PipelineImported, PipelineReopened, PipelineStarted,
+    ProjectConfig, StageConfig, StepBegan, StepCounts, StepCut, StepFinished, StepIntended, StepInterrupted,
+    TaskConfig, UnknownKeys,
 };
 pub use raw::Raw;
 pub use restore::{SessionFilesRestored, SessionFilesRestoring};
@@ -291,6 +291,7 @@ kinds! {
     PipelineFailed(PipelineFailed<'a>) = "pipeline.failed", Pipeline, Disk;
     PipelineAborted(PipelineAborted<'a>) = "pipeline.aborted", Pipeline, Disk;
     PipelineReopened(PipelineReopened<'a>) = "pipeline.reopened", Pipeline, Disk;
+    PipelineImported(PipelineImported<'a>) = "pipeline.imported", Pipeline, Disk;
 }
 
 /// What an agent thought aloud; written like what it said.

@@ -10,8 +10,8 @@ use super::state::{
     Attempt, Cut, DriftNote, Ended, Payload, PipelineState, RunStatus, Started, StepResult, StepState,
 };
 use crate::event::{
-    Event, IllegalTransition, OnDrift, PipelineDrift, PipelineStarted, StepBegan, StepCut, StepFinished,
-    StepIntended, StepInterrupted,
+    Event, IllegalTransition, OnCut, OnDrift, Options, PipelineDrift, PipelineImported, PipelineStarted,
+    StepBegan, StepCut, StepFinished, StepIntended, StepInterrupted,
 };
 use crate::id::StepId;
 use crate::time::Timestamp;
@@ -30,6 +30,7 @@ impl PipelineState {
             Event::PipelineStarted(started) => return self.start(ts, started),
             _ if self.started.is_none() => return Err("a ledger begins with pipeline.started".into()),
             Event::PipelineReopened(_) => return self.reopen(),
+            Event::PipelineImported(imported) => return self.import(imported),
             _ if self.status != RunStatus::Running => {
                 return Err(format!("the run is {}", self.status.as_str()));
             }
@@ -169,6 +170,7 @@ impl PipelineState {
             });
         }
         self.counts.commands += 1;
+        self.is_imported = false;
         self.replace_last(step);
         Ok(())
     }
@@ -254,6 +256,26 @@ impl PipelineState {
         self.round_limit = self.round().saturating_add(rounds);
         (self.status, self.ended, self.is_reopened) = (RunStatus::Running, None, true);
         self.reopened = self.reopened.saturating_add(1);
+        self.is_imported = false;
+        Ok(())
+    }
+
+    /// It is here now, and nothing of it goes on by itself. Settings of elsewhere are not taken over: with them agents might ask for
+    /// nothing. What an attempt was in the middle of stayed there, with its files: it counts, and the step begins again.
+    fn import(&mut self, imported: &PipelineImported<'_>) -> Result<(), String> {
+        let Some(started) = &self.started else { return Err("it was not started".into()) };
+        let mut started = (**started).clone();
+        if let Some(directory) = &imported.working_dir {
+            (started.working_dir, started.origin) = (directory.as_ref().into(), directory.as_ref().into());
+        }
+        started.options = Options::default();
+        started.on_cut = started.on_cut.filter(|on_cut| *on_cut == OnCut::Ask).or(Some(OnCut::Restore));
+        (started.on_drift, started.idempotency_key) = (None, None);
+        (self.started, self.is_imported) = (Some(Arc::new(started)), true);
+        if let Some(step) = self.current_step() {
+            let step = StepState { attempt: None, drift: None, ..(**step).clone() };
+            self.replace_last(step);
+        }
         Ok(())
     }
 

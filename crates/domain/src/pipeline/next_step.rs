@@ -128,6 +128,8 @@ pub enum Rest {
     NoEnvironment,
     /// What it would be restored to is not there.
     ManifestMissing,
+    /// It came here from another home, and waits for somebody to say that it goes on.
+    Imported,
 }
 
 /// Decides what is to be done next.
@@ -138,6 +140,8 @@ pub fn next_step(state: &PipelineState, about: &Evidence) -> NextStep {
         RunStatus::Completed => Some(Rest::Completed),
         RunStatus::Failed => Some(Rest::Failed),
         RunStatus::Aborted => Some(Rest::Aborted),
+        // Nothing starts by itself because a file was taken in.
+        RunStatus::Running if state.is_imported && about.word.is_none() => Some(Rest::Imported),
         RunStatus::Running => None,
     };
     if let Some(rest) = rest {

@@ -55,6 +55,8 @@ pub struct PipelineState {
     pub(super) is_reopened: bool,
     /// How often somebody had it go on after it had ended.
     pub(super) reopened: u32,
+    /// It came here from another home, and nobody has said yet that it goes on.
+    pub is_imported: bool,
     /// What was asked and said, counted.
     pub counts: Counts,
 }
@@ -259,6 +261,7 @@ impl PipelineState {
             round_limit: 0,
             is_reopened: false,
             reopened: 0,
+            is_imported: false,
             counts: Counts::default(),
         }
     }
@@ -335,6 +338,7 @@ impl PartialEq for PipelineState {
                 other.reopened,
                 other.counts,
             )
+            && self.is_imported == other.is_imported
             && (&self.started, &self.ended) == (&other.started, &other.ended)
             && self.steps.iter().eq(other.steps.iter())
     }

@@ -228,7 +228,8 @@ impl SessionState {
             | Event::PipelineCompleted(_)
             | Event::PipelineFailed(_)
             | Event::PipelineAborted(_)
-            | Event::PipelineReopened(_) => return Err("it belongs into the ledger of a pipeline run".into()),
+            | Event::PipelineReopened(_)
+            | Event::PipelineImported(_) => return Err("it belongs into the ledger of a pipeline run".into()),
         }
         Ok(())
     }

@@ -134,7 +134,7 @@ pub(crate) fn take_in_import() -> Operation {
         )
         .body::<ImportStaged>(vec![("what was staged", json!({"staged": "0123456789abcdef0123456789abcdef"}))])
         .example(json!({"sessions": ["sess_01khz0p6r8vk6mqj3b8y2c9d4e"]}))
-        .refuses([Code::ImportUnknown, Code::InvalidBody, Code::SessionExists, Code::Storage, Code::TokenScope])
+        .refuses([Code::ImportUnknown, Code::InvalidBody, Code::RunExists, Code::SessionExists, Code::Storage, Code::TokenScope])
 }
 
 pub(crate) fn test_sink() -> Operation {

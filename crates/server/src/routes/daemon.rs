@@ -9,7 +9,6 @@ use rekindle_service::metrics::Format;
 use rekindle_wire::code::Code;
 use rekindle_wire::filter::HolderFilter;
 use rekindle_wire::request::{Collect, ImportStaged, TestSink};
-use rekindle_wire::view::ImportedStaged;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -132,7 +131,7 @@ pub(crate) async fn import_staged(app: App, by: Caller, Raw(body): Raw) -> Answe
     }
     app.ask(move |daemon| {
         let asked: ImportStaged = json(&body)?;
-        respond::json(StatusCode::CREATED, &ImportedStaged { sessions: daemon.import_staged(&asked.staged)? })
+        respond::json(StatusCode::CREATED, &daemon.import_staged(&asked.staged)?)
     })
     .await
 }

@@ -1,4 +1,4 @@
-//! Bundles: sessions in one file, carried from one home to another.
+//! Bundles: sessions and runs of pipelines in one file, carried from one home to another.
 //!
 //! A bundle is a tar archive, compressed with zstd, whose first member is the table of contents; behind it stands a hash of all of
 //! its bytes. `archive` has the bytes of that, `export` writes one, `read` reads one with suspicion, `verify_trees` looks whether what
@@ -19,13 +19,13 @@ use std::io;
 use std::path::PathBuf;
 
 use rekindle_domain::bundle::{BadContents, MemberName};
-use rekindle_domain::id::SessionId;
+use rekindle_domain::id::{RunName, SessionId};
 use rekindle_store::blobs::BlobError;
 use rekindle_store::home::HomeError;
 use rekindle_store::kept_snapshots::SnapshotError;
 use rekindle_store::offline::OfflineError;
 use rekindle_store::staging::StagedError;
-use rekindle_store::{ImportStagedError, LoadError, OpenError, PathError};
+use rekindle_store::{ImportStagedError, LoadError, OpenError, PathError, StagedRunError};
 use rekindle_workspace::tree::WalkError;
 
 pub use self::read::BundleFile;
@@ -65,6 +65,47 @@ pub enum BundleError {
     /// What it says of a session is not what its log says.
     #[error("bundle.json says another thing of {0} than its log")]
     Misdescribed(SessionId),
+    /// The same of a run.
+    #[error("bundle.json says another thing of {0} than its ledger")]
+    MisdescribedRun(RunName),
+    /// The trees of a run in it cannot be used.
+    #[error("the files of {run} in the bundle cannot be used: {why}")]
+    FilesOfRun {
+        /// Whose files.
+        run: RunName,
+        /// Why not.
+        why: String,
+    },
+    /// A run goes by a configuration that makes no sense.
+    #[error("{run} goes by a configuration that makes no sense: {why}")]
+    RunConfig {
+        /// The run.
+        run: RunName,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// There is a run of this name.
+    #[error("{0} is here already")]
+    RunExists(RunName),
+    /// A session of a run is here, and is another one.
+    #[error(
+        "{session} is here already, with another history than in the bundle, which has a run that it belongs to"
+    )]
+    OtherSession {
+        /// The session.
+        session: SessionId,
+    },
+    /// A run cannot be exported.
+    #[error("{run} cannot be exported: {why}")]
+    RunNotExportable {
+        /// The run.
+        run: RunName,
+        /// Why not.
+        why: String,
+    },
+    /// A staged run cannot be used.
+    #[error(transparent)]
+    StagedRun(#[from] StagedRunError),
     /// A session's agent is a command that is not known here.
     #[error("{session} runs a command that is no known agent: {command}")]
     UnknownCommand {
@@ -153,21 +194,31 @@ impl BundleError {
             | BundleError::Damaged(_)
             | BundleError::Files { .. }
             | BundleError::Misdescribed(_)
+            | BundleError::MisdescribedRun(_)
+            | BundleError::FilesOfRun { .. }
+            | BundleError::RunConfig { .. }
+            | BundleError::StagedRun(StagedRunError::Damaged { .. })
             | BundleError::Staged(StagedError::Damaged { .. } | StagedError::History { .. }) => {
                 "bundle_damaged"
             }
             BundleError::UnknownCommand { .. } => "command_not_trusted",
-            BundleError::NotExportable { .. } => "not_exportable",
+            BundleError::NotExportable { .. } | BundleError::RunNotExportable { .. } => "not_exportable",
+            BundleError::RunExists(_) | BundleError::ImportStaged(ImportStagedError::RunExists(_)) => {
+                "run_exists"
+            }
+            BundleError::OtherSession { .. } => "session_exists",
             BundleError::File { .. } => "bundle_unusable",
             BundleError::Busy => "import_busy",
-            BundleError::NotStaged(_) | BundleError::ImportStaged(ImportStagedError::NotStaged(_)) => {
-                "import_unknown"
-            }
+            BundleError::NotStaged(_)
+            | BundleError::ImportStaged(
+                ImportStagedError::NotStaged(_) | ImportStagedError::RunNotStaged(_),
+            ) => "import_unknown",
             BundleError::ImportStaged(ImportStagedError::Exists(_)) => "session_exists",
             BundleError::Load(LoadError::NotFound(_)) => "session_not_found",
             BundleError::Load(_) => "session_unreadable",
             BundleError::Workspace(error) => error.code(),
             BundleError::Staged(_)
+            | BundleError::StagedRun(_)
             | BundleError::ImportStaged(_)
             | BundleError::Snapshot(_)
             | BundleError::Blobs(_)

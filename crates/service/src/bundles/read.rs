@@ -83,6 +83,12 @@ pub(super) fn verify(file: &mut dyn BundleFile, watcher: Watcher<'_>) -> Result<
             checked.map_err(|why| BundleError::Files { session: session.session_id, why })?;
         }
     }
+    for run in &contents.runs {
+        for tree in run.tree.iter().chain(&run.trees) {
+            let checked = trees.check(tree);
+            checked.map_err(|why| BundleError::FilesOfRun { run: run.run_id, why })?;
+        }
+    }
     Ok(contents)
 }
 

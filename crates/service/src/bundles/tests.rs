@@ -3,6 +3,7 @@
 mod crashes;
 mod hostile;
 mod round_trips;
+mod runs;
 mod seals;
 mod transcripts;
 mod trees;
@@ -84,6 +85,7 @@ fn home_with_session() -> SimDisk {
 /// Returns how the session is exported, alone.
 fn alone() -> Export<'static> {
     Export {
+        runs: Vec::new(),
         sessions: vec![session()],
         files: None,
         transcripts: None,

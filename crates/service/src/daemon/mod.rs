@@ -40,9 +40,9 @@ use rekindle_wire::request::{
     NewSnapshotRestore, NewTask, Resume, RetryTask,
 };
 use rekindle_wire::view::{
-    About, Collected, FilesRestoring, Forked, HolderList, KeyedSession, MessageTaken, RestoredSession,
-    Resumed, RewindPlan, Rewound, RunDiff, SessionList, SessionView, SnapshotDetail, SnapshotList,
-    SnapshotView, TaskList, TaskStatsView, TaskView, TransitionList,
+    About, Collected, FilesRestoring, Forked, HolderList, ImportedStaged, KeyedSession, MessageTaken,
+    RestoredSession, Resumed, RewindPlan, Rewound, RunDiff, SessionList, SessionView, SnapshotDetail,
+    SnapshotList, SnapshotView, TaskList, TaskStatsView, TaskView, TransitionList,
 };
 
 use crate::access::Access;
@@ -246,19 +246,24 @@ impl Daemon {
         Ok(restore_snapshot::restored(forked, new.in_place, name, id))
     }
 
-    /// Takes in the sessions of a bundle that was staged in the home.
-    pub fn import_staged(&self, staged: &str) -> Result<Vec<SessionId>> {
+    /// Takes in the sessions and runs of a bundle that was staged in the home.
+    pub fn import_staged(&self, staged: &str) -> Result<ImportedStaged> {
         let disk: SharedDisk = Arc::new(RealDisk);
         let taken =
             import::import_staged(&disk, &self.store, staged).map_err(|error| match error.code() {
                 "import_unknown" => ServiceError::caused_by(Code::ImportUnknown, error),
                 "session_exists" => ServiceError::caused_by(Code::SessionExists, error),
+                "run_exists" => ServiceError::caused_by(Code::RunExists, error),
                 _ => ServiceError::caused_by(Code::Storage, error),
             })?;
-        for session in &taken {
+        for session in &taken.sessions {
             self.views.directory.mark_stale(*session);
         }
-        Ok(taken)
+        for run in &taken.runs {
+            self.pipelines.take_in(run.pipeline_id());
+        }
+        let runs = taken.runs.iter().map(ToString::to_string).collect();
+        Ok(ImportedStaged { sessions: taken.sessions, runs })
     }
 
     /// Makes tasks, all or none, and shows them.

@@ -101,7 +101,8 @@ impl Daemon {
             (watch.feed.clone(), watch.directory.clone(), watch.log_details.clone());
         let metrics = Arc::new(metrics);
         let collector =
-            GarbageCollector::new(disk.clone(), settings.home.clone(), store.blobs(), settings.collection);
+            GarbageCollector::new(disk.clone(), settings.home.clone(), store.blobs(), settings.collection)
+                .with_store(&store);
         let recovery = Arc::new(Recovery {
             store: store.clone(),
             workers: workers.clone(),

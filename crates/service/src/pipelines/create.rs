@@ -17,7 +17,6 @@ use rekindle_wire::code::Code;
 use rekindle_wire::request::NewWorktree;
 use rekindle_workspace::tree::short_name;
 
-use super::config_check::checked;
 use super::worker::Command;
 use super::{Pipelines, refusal};
 use crate::commands::check_directory;
@@ -28,6 +27,7 @@ use crate::error::{Result, ServiceError};
 use crate::idempotency::Key;
 use crate::ids::{millis, random};
 use crate::lock::locked;
+use crate::pipeline_config::checked;
 use crate::test_knobs::crash_point;
 use crate::workspaces::session_worktree::prepare::Surroundings;
 

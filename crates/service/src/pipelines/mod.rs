@@ -5,7 +5,7 @@ mod agent_events;
 mod artifacts;
 mod as_task;
 mod claims;
-mod config_check;
+mod compress;
 mod create;
 mod follow;
 mod intention;
@@ -79,6 +79,8 @@ pub(crate) struct Pipelines {
     shared: SharedSteps,
     /// Held by whoever starts runs with an idempotency key, in the name of that.
     keyed: NamedLocks,
+    /// Held by whoever compresses the ledger of a run, or reopens the run, in the name of that.
+    compressing: NamedLocks,
     /// Changes whenever a ledger grows or a run stands elsewhere.
     news: watch::Sender<u64>,
     /// What keys made, once somebody needed to know.
@@ -112,6 +114,7 @@ impl Pipelines {
             places: Places::default(),
             shared,
             keyed: NamedLocks::default(),
+            compressing: NamedLocks::default(),
             news: watch::Sender::new(0),
             keys: Mutex::default(),
             #[cfg(test)]

@@ -11,11 +11,12 @@ use rekindle_domain::id::PipelineId;
 use rekindle_domain::pipeline::PipelineState;
 
 use super::Pipelines;
-use super::run_file::{OverRun, is_over};
+use super::run_file::OverRun;
 use super::worker::Command;
 use crate::error::{Result, ServiceError, chain};
 use crate::idempotency::Key;
 use crate::lock::locked;
+use crate::run_summary::is_over;
 
 /// How long is waited at a time for the list of sessions: whoever works in a directory is in it.
 const LISTED_WITHIN: Duration = Duration::from_secs(1);
@@ -36,6 +37,7 @@ impl Pipelines {
                 pipelines.views.directory.await_survey(LISTED_WITHIN);
                 if pipelines.views.directory.is_surveyed() {
                     pipelines.recover();
+                    pipelines.compress_ended();
                     break;
                 }
             }

@@ -2,49 +2,22 @@
 //! nobody works at it any more the file says all that lists show, and how long the ledger was then: as long as the ledger is that
 //! long, nobody has to read it to know of the run.
 
-use rekindle_domain::chain::ChainHash;
 use rekindle_domain::id::PipelineId;
+use rekindle_domain::pipeline::PipelineState;
 use rekindle_domain::pipeline::summary::RunSummary;
-use rekindle_domain::pipeline::{PipelineState, RunStatus};
 use rekindle_store::disk::{OpenMode, read_all, write_all_at};
 use rekindle_wire::view::PipelineView;
-use serde::{Deserialize, Serialize};
 
 use super::Pipelines;
+use crate::run_summary::{OverNote, is_over, over_bytes};
 
 /// Largest file that is read: some hundred steps.
 const MOST_BYTES: u64 = 16 << 20;
-
-/// What the file of a run that is over says beside what is shown of it.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(super) struct OverNote {
-    /// The ledger, as the file was made of it.
-    ledger: LedgerEnd,
-    /// The key that the run was asked for with, as it is stored.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(super) idempotency_key: Option<String>,
-}
-
-/// Where a ledger ends.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-struct LedgerEnd {
-    bytes: u64,
-    h: Option<ChainHash>,
-}
 
 /// A run that is over, as its file says it.
 pub(super) struct OverRun {
     bytes: Vec<u8>,
     pub(super) note: OverNote,
-}
-
-/// What is written of a run that is over.
-#[derive(Serialize)]
-struct Over<'a> {
-    #[serde(flatten)]
-    view: &'a PipelineView,
-    #[serde(flatten)]
-    note: OverNote,
 }
 
 impl OverRun {
@@ -103,17 +76,4 @@ impl Pipelines {
             tracing::debug!("{} is not written: {error}", path.display());
         }
     }
-}
-
-/// Tells whether a run has ended and nobody can be at work at it, as far as its ledger says.
-pub(super) fn is_over(state: &PipelineState) -> bool {
-    let is_at_work = state.current_step().is_some_and(|step| step.open_attempt().is_some());
-    state.status != RunStatus::Running && !is_at_work
-}
-
-fn over_bytes(state: &PipelineState) -> Option<Vec<u8>> {
-    let (view, end) = (PipelineView::of(state)?, state.position());
-    let idempotency_key = state.started.as_deref().and_then(|started| started.idempotency_key.clone());
-    let ledger = LedgerEnd { bytes: end.log_offset, h: end.last_hash };
-    serde_json::to_vec(&Over { view: &view, note: OverNote { ledger, idempotency_key } }).ok()
 }

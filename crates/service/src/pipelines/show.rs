@@ -164,6 +164,7 @@ fn resting(rests: Rest) -> Option<PendingWhy> {
         Rest::NoDirectory => PendingWhy::NoDirectory,
         Rest::NoEnvironment => PendingWhy::NoEnvironment,
         Rest::ManifestMissing => PendingWhy::ManifestMissing,
+        Rest::Imported => PendingWhy::Imported,
     })
 }
 

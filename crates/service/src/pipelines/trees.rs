@@ -108,7 +108,7 @@ impl WorkspaceTrees {
 
 impl Trees for WorkspaceTrees {
     fn capture(&self, root: &Path) -> Result<BlobId, String> {
-        let captured = self.workspaces.snapshot(self.options(root));
+        let captured = self.workspaces.snapshot_for_run(self.options(root));
         captured.map(|captured| captured.tree).map_err(|error| chain(&error))
     }
 

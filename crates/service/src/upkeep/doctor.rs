@@ -11,6 +11,7 @@ use rekindle_store::offline::{Offline, OfflineError};
 
 use super::checkpoint_findings::inspect_checkpoints;
 use super::holders::inspect_holders;
+use super::run_findings::inspect_runs;
 use super::task_row_findings::{TaskRows, inspect_task_rows};
 use super::worktree_users::WorktreeUsers;
 use crate::error::chain;
@@ -47,6 +48,16 @@ pub fn examine(
         Err(error) => {
             let what = format!("The checkpoints of runs cannot be looked for: {error}.");
             let path = Layout::new(home).workspaces();
+            let remedy = "Look at it again when the directory can be read.";
+            more.push(Finding::new(Code::DirectoryUnreadable, path, what, remedy));
+        }
+    }
+    let is_owned = holding == Holding::Nothing && home::owner(&**disk, &Layout::new(home)).is_some();
+    match inspect_runs(disk, &offline, is_owned) {
+        Ok(found) => more.extend(found),
+        Err(error) => {
+            let what = format!("The runs of pipelines cannot be looked at: {error}.");
+            let path = Layout::new(home).runs();
             let remedy = "Look at it again when the directory can be read.";
             more.push(Finding::new(Code::DirectoryUnreadable, path, what, remedy));
         }

@@ -1,13 +1,16 @@
 //! The garbage collector of a home that is open: what nobody needs goes when somebody asks for it, and by itself once in an interval, counted
 //! through restarts. One collection at a time, and none beside what captures rely on: the blobs of the home's owner know that.
 
-use std::path::PathBuf;
-use std::sync::{Arc, Mutex};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 
+use rekindle_domain::id::RunName;
 use rekindle_domain::interval::{Interval, check_interval};
 use rekindle_domain::time::Timestamp;
+use rekindle_store::Store;
 use rekindle_store::blobs::Blobs;
+use rekindle_store::commit::Commits;
 use rekindle_store::disk::{SharedDisk, if_exists, read_all, replace};
 use rekindle_store::layout::Layout;
 use rekindle_wire::code::Code;
@@ -31,6 +34,8 @@ pub struct CollectionPolicy {
     pub checkpoints: CheckpointRetention,
     /// How long results of steps are kept for other runs, and how much of them.
     pub cached_results: CacheRetention,
+    /// How long runs of pipelines are kept that have ended.
+    pub runs: Duration,
 }
 
 /// When a home was last collected by itself, or first counted.
@@ -44,6 +49,8 @@ pub(crate) struct GarbageCollector {
     disk: SharedDisk,
     home: PathBuf,
     blobs: Blobs,
+    /// The store of the home, as long as that is open.
+    store: Weak<Store>,
     /// None: only if somebody asks.
     policy: Option<CollectionPolicy>,
     /// Held by whoever collects.
@@ -60,7 +67,13 @@ impl GarbageCollector {
         blobs: Blobs,
         policy: Option<CollectionPolicy>,
     ) -> GarbageCollector {
-        GarbageCollector { disk, home, blobs, policy, at_work: Mutex::default(), last: Mutex::default() }
+        let (store, at_work, last) = (Weak::new(), Mutex::default(), Mutex::default());
+        GarbageCollector { disk, home, blobs, store, policy, at_work, last }
+    }
+
+    /// Says which store the home is open in: it lets go of what is to be collected.
+    pub(crate) fn with_store(self, store: &Arc<Store>) -> GarbageCollector {
+        GarbageCollector { store: Arc::downgrade(store), ..self }
     }
 
     /// Removes what is there for nothing, one after the other: whoever comes second is told so.
@@ -69,8 +82,22 @@ impl GarbageCollector {
             let message = "somebody else has this home collected just now";
             return Err(ServiceError::new(Code::Collecting, message));
         };
+        let store = self.store.upgrade().filter(|_| asked.runs_older_than.is_some() && !asked.dry_run);
+        if let Some(store) = &store {
+            // What the write-ahead log still has of a run would be missed if its files went.
+            if let Err(error) = store.committer().checkpoint() {
+                tracing::debug!("runs that the write-ahead log knows of stay: {error}");
+            }
+        }
         let collected = gc_of_owner(&self.disk, &self.home, &self.blobs, asked);
-        collected.map_err(|error| ServiceError::caused_by(Code::Storage, error))
+        let collected = collected.map_err(|error| ServiceError::caused_by(Code::Storage, error))?;
+        if let Some(store) = &store {
+            let gone = collected.gone.iter().filter(|gone| gone.kind == "run");
+            let names = gone.filter_map(|gone| Path::new(&gone.path).file_name()?.to_str()?.parse().ok());
+            // Somebody may have looked at it since it was opened.
+            names.for_each(|run: RunName| store.close_pipeline(run.pipeline_id()));
+        }
+        Ok(collected)
     }
 
     /// Begins a collection by itself if it is time for one, on a thread of its own; returns at once.
@@ -104,6 +131,7 @@ impl GarbageCollector {
         let options = GcOptions {
             checkpoints: Some(policy.checkpoints),
             cached_results: Some(policy.cached_results),
+            runs_older_than: Some(policy.runs),
             ..GcOptions::default()
         };
         (interval == Interval::Due).then_some(options)
@@ -146,6 +174,7 @@ mod tests {
             interval: Duration::from_secs(hours * 3600),
             checkpoints: retention,
             cached_results: CacheRetention { keep: Duration::from_secs(60), max_bytes: 8 },
+            runs: Duration::from_secs(90),
         });
         let shared: SharedDisk = Arc::new(disk.clone());
         let blobs = Blobs::reading(shared.clone(), Layout::new("/home"));
@@ -173,6 +202,7 @@ mod tests {
         let options = later.due(at(24)).expect("it is time");
         assert_eq!(options.checkpoints.map(|kept| kept.max_bytes), Some(7));
         assert_eq!(options.cached_results.map(|kept| kept.max_bytes), Some(8));
+        assert_eq!(options.runs_older_than, Some(Duration::from_secs(90)));
         assert!(
             !options.dry_run && options.repairs_older_than.is_none() && options.orphans_older_than.is_none()
         );

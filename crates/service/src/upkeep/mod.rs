@@ -13,6 +13,7 @@ mod gc;
 mod holders;
 mod ingested;
 mod repair;
+mod run_findings;
 mod task_row_findings;
 mod worktree_users;
 

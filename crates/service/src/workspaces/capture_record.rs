@@ -26,6 +26,9 @@ pub(super) struct CaptureRecord {
     rules: BlobId,
     /// What was left out.
     skipped: SkippedPaths,
+    /// It is kept for runs of pipelines alone, and goes with them.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(super) for_runs: bool,
 }
 
 impl CaptureRecord {
@@ -38,6 +41,7 @@ impl CaptureRecord {
             git_head: git_head(captured),
             rules: captured.rules,
             skipped: as_recorded(&captured.skipped),
+            for_runs: false,
         }
     }
 

@@ -188,8 +188,59 @@ impl Workspaces {
 
     /// Captures a directory and keeps it by name: on disk, with everything in it, when this returns.
     pub fn snapshot(&self, options: CaptureOptions<'_>) -> Result<Captured, WorkspaceError> {
-        let keep = |captured: &Captured, root: &Path| self.keep(captured.tree, captured, root);
+        let keep = |captured: &Captured, root: &Path| self.keep(captured.tree, captured, root, false);
         self.capture(options, keep).map(|(captured, ())| captured)
+    }
+
+    /// The same for a run of a pipeline, with which it goes: unless somebody else keeps the tree.
+    pub(crate) fn snapshot_for_run(&self, options: CaptureOptions<'_>) -> Result<Captured, WorkspaceError> {
+        let keep = |captured: &Captured, root: &Path| {
+            let tree = captured.tree;
+            let for_runs = !self.is_kept(&tree) || self.is_kept_for_runs(tree);
+            self.keep(tree, captured, root, for_runs)
+        };
+        self.capture(options, keep).map(|(captured, ())| captured)
+    }
+
+    fn is_kept_for_runs(&self, tree: BlobId) -> bool {
+        self.capture_record(tree).is_some_and(|record| record.for_runs)
+    }
+
+    /// Returns the trees that are kept for runs of pipelines alone, and were last taken longer ago than this.
+    pub(crate) fn kept_for_runs(
+        &self,
+        least: Duration,
+        now: SystemTime,
+    ) -> Result<Vec<BlobId>, WorkspaceError> {
+        let directory = self.layout.workspaces();
+        let entries = if_exists(self.disk.list(&directory)).map_err(unusable(&directory))?;
+        let trees = entries.unwrap_or_default();
+        let trees = trees.iter().filter_map(|entry| Layout::manifest_tree(&entry.name));
+        let mut kept = Vec::new();
+        for tree in trees.filter(|tree| self.is_kept_for_runs(*tree)) {
+            let path = self.layout.manifest(&tree);
+            let stat = if_exists(self.disk.stat(&path)).map_err(unusable(&path))?;
+            if stat.is_some_and(|stat| now.duration_since(stat.modified).is_ok_and(|age| age > least)) {
+                kept.push(tree);
+            }
+        }
+        Ok(kept)
+    }
+
+    /// Keeps a tree by name no more. Its objects go with the next collection, unless somebody else names them.
+    pub(crate) fn let_go(&self, tree: BlobId) -> Result<(), WorkspaceError> {
+        let _keeping = locked(&KEEPING);
+        self.remove_names(tree)?;
+        let directory = self.layout.workspaces();
+        self.disk.sync_dir(&directory).map_err(unusable(&directory))
+    }
+
+    /// The manifest last: it is what the next call finds it by, and the facts of a capture alone would keep the tree for ever.
+    fn remove_names(&self, tree: BlobId) -> Result<(), WorkspaceError> {
+        for path in [self.layout.capture_record(&tree), self.layout.manifest(&tree)] {
+            if_exists(self.disk.remove_file(&path)).map_err(unusable(&path))?;
+        }
+        Ok(())
     }
 
     /// Captures a directory to compare it with something: nobody keeps it, and its objects are collected in a day.
@@ -210,13 +261,20 @@ impl Workspaces {
     }
 
     /// Keeps a tree by name, with the facts of a capture.
-    fn keep(&self, tree: BlobId, captured: &Captured, root: &Path) -> Result<(), WorkspaceError> {
+    fn keep(
+        &self,
+        tree: BlobId,
+        captured: &Captured,
+        root: &Path,
+        for_runs: bool,
+    ) -> Result<(), WorkspaceError> {
         let manifest = if tree == captured.tree {
             Manifest::new(tree, captured.totals.files, captured.totals.bytes)
         } else {
             Manifest::rebuild(&self.source, tree, Limits::default())?
         };
-        let record = CaptureRecord::new(tree, root.as_os_str().as_encoded_bytes(), captured);
+        let mut record = CaptureRecord::new(tree, root.as_os_str().as_encoded_bytes(), captured);
+        record.for_runs = for_runs;
         let path = self.layout.capture_record(&tree);
         let _keeping = locked(&KEEPING);
         let write = || {
@@ -315,11 +373,7 @@ impl Workspaces {
             return Ok(expired);
         }
         for kept in &expired {
-            // The manifest last: it is what the next call finds it by, and the facts of a capture alone would keep the tree for ever.
-            let tree = &kept.manifest.tree;
-            for path in [self.layout.capture_record(tree), self.layout.manifest(tree)] {
-                if_exists(self.disk.remove_file(&path)).map_err(unusable(&path))?;
-            }
+            self.remove_names(kept.manifest.tree)?;
         }
         let directory = self.layout.workspaces();
         self.disk.sync_dir(&directory).map_err(unusable(&directory))?;

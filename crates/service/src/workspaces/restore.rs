@@ -80,7 +80,7 @@ impl Workspaces {
                 path: self.layout.restore_journal(root),
                 objects: &objects,
                 receipt: purpose.map(|purpose| (self.receipt(root), purpose)),
-                keep: &|undo| self.keep(undo, captured, root).map_err(io::Error::other),
+                keep: &|undo| self.keep(undo, captured, root, false).map_err(io::Error::other),
             };
             let unread = |source| RestoreError::Journal { doing: "read", source };
             let skipped_then = SkippedPaths::of(&facts.skipped, &objects).map_err(unread)?;
@@ -105,7 +105,7 @@ impl Workspaces {
             let restored = restore(&tools, &now, &then)?;
             if restored.done.is_empty() && !restored.resumed {
                 // There was nothing to do, and so no journal that would have seen to it.
-                self.keep(restored.undo, captured, root)?;
+                self.keep(restored.undo, captured, root, false)?;
             }
             Ok(restored)
         });

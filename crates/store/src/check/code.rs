@@ -97,6 +97,16 @@ codes! {
     LogDamaged = "log_damaged", Error;
     /// A log is missing though something beside it says there was one.
     LogMissing = "log_missing", Error;
+    /// The ledger of a run is there as it was written and compressed.
+    LedgerTwice = "ledger_twice", Note;
+    /// A run of a pipeline has no summary.
+    RunSummaryMissing = "run_summary_missing", Note;
+    /// The summary of a run says otherwise than its ledger.
+    RunSummaryDiffers = "run_summary_differs", Warning;
+    /// A run names sessions that are not there.
+    RunSessionMissing = "run_session_missing", Note;
+    /// The files that a run would go on with are not there.
+    RunFilesMissing = "run_files_missing", Warning;
     /// A log has no record.
     LogEmpty = "log_empty", Note;
     /// A log ends in bytes that never became a record.

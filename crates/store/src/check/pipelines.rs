@@ -1,5 +1,7 @@
 //! Pipeline runs: the whole ledger of each, record by record, and what else is in their directories.
 
+use std::path::Path;
+
 use rekindle_domain::id::PipelineId;
 use rekindle_domain::pipeline::PipelineState;
 
@@ -33,8 +35,18 @@ pub(super) fn check(view: &HomeView, findings: &mut Findings) {
 fn check_names(view: &HomeView, run: PipelineId, findings: &mut Findings) {
     let directory = view.home.run(run);
     let ours = [view.home.ledger(run), view.home.run_summary(run), view.home.stream_damage_note(run.into())];
-    for entry in list(&*view.raw, &directory, findings) {
-        if !ours.contains(&directory.join(&entry.name)) {
+    let compressed = view.home.compressed_log(run.into());
+    let entries = list(&*view.raw, &directory, findings);
+    let is_there = |path: &Path| entries.iter().any(|entry| directory.join(&entry.name) == path);
+    if let Some(compressed) = compressed.as_ref().filter(|path| is_there(path) && is_there(&ours[0])) {
+        let what =
+            "The ledger of a run is there as it was written and compressed: one of them was to be removed.";
+        let remedy = "Nothing to do: the first of them counts, and the next start removes one.";
+        findings.add(Finding::new(Code::LedgerTwice, compressed.clone(), what, remedy));
+    }
+    for entry in entries {
+        let path = directory.join(&entry.name);
+        if !ours.contains(&path) && compressed.as_ref() != Some(&path) {
             findings.add(unknown(&directory, &entry));
         }
     }

@@ -17,6 +17,7 @@ use super::{Append, Expect, Persist, Receipts, Reply, Submitted};
 use crate::crash_report::at_work;
 use crate::error::AppendError;
 use crate::line_codec::Codec;
+use crate::log::LogForm;
 use crate::wal::frame;
 
 /// An append of a group that passed.
@@ -175,6 +176,9 @@ impl Group {
 /// Checks that a stream is what the caller thinks, and can be added to.
 fn check(open: &OpenStream, found: u64, expect: Expect) -> Result<(), AppendError> {
     let stream = open.stream;
+    if open.form == LogForm::Compressed {
+        return Err(AppendError::NotOpen(stream));
+    }
     if let Some(damage) = &open.damage {
         return Err(AppendError::Damaged { stream, damage: damage.clone() });
     }

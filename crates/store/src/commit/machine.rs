@@ -12,6 +12,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use rekindle_domain::id::{SessionId, StreamId};
+use rekindle_domain::session::Position;
 use rekindle_domain::time::Clock;
 
 use self::checkpoint::Checkpoint;
@@ -395,6 +396,21 @@ impl CommitMachine {
         let path = set_aside(&*self.home.disk, &self.home, session)?;
         self.forget(stream);
         Ok(path)
+    }
+
+    /// Removes the log of a stream that was kept compressed up to a position, unless anything was added behind that; tells whether it
+    /// is gone. What the write-ahead log still has of it, the compressed log has too, on disk.
+    pub(crate) fn remove_plain_log(&mut self, stream: StreamId, end: Position) -> io::Result<bool> {
+        self.finish_log_writes();
+        let open = self.streams.get(stream);
+        let is_other = open.is_some_and(|open| open.position() != end || open.damage.is_some());
+        let log = self.home.stream_log(stream);
+        if is_other || self.lagging.contains(stream) || self.home.disk.stat(&log)?.len != end.log_offset {
+            return Ok(false);
+        }
+        self.home.disk.remove_file(&log)?;
+        self.forget(stream);
+        Ok(true)
     }
 
     fn forget(&mut self, stream: StreamId) {

@@ -39,7 +39,7 @@ use self::open_stream::OpenStream;
 use crate::error::AppendError;
 use crate::fold::Fold;
 use crate::home::HomeLock;
-use crate::log::Damage;
+use crate::log::{Damage, LogForm};
 use crate::session_fold::SessionFold;
 
 /// The durability of an append when it is answered.
@@ -209,8 +209,13 @@ pub trait Commits: Send + Sync + Sized {
     /// Takes in a stream so that it can be appended to; one that is in already stays as it is. It is published: whoever takes in a
     /// stream looks at it, and need not wait for the committer then.
     fn register<F: Fold>(&self, fold: F, damage: Option<Damage>) {
+        self.register_as(fold, damage, LogForm::Plain);
+    }
+
+    /// The same for a stream whose log is kept in this form: nothing can be appended to one that is compressed.
+    fn register_as<F: Fold>(&self, fold: F, damage: Option<Damage>, form: LogForm) {
         let stream = fold.stream();
-        let open = OpenStream::new(fold, damage);
+        let open = OpenStream::new(fold, damage, form);
         self.post_ahead(Box::new(move |machine| {
             machine.register(open);
             machine.current::<F>(stream);

@@ -12,7 +12,7 @@ use super::erased_fold::{Folded, OpenFold};
 use super::log_writes::Target;
 use crate::disk::DiskFile;
 use crate::fold::Fold;
-use crate::log::Damage;
+use crate::log::{Damage, LogForm};
 
 /// A stream that can be appended to.
 pub(crate) struct OpenStream {
@@ -20,6 +20,8 @@ pub(crate) struct OpenStream {
     pub(super) fold: Box<dyn OpenFold>,
     /// Where the log is damaged; then nothing may be appended.
     pub(super) damage: Option<Arc<Damage>>,
+    /// How the log is kept: nothing is appended to one that is compressed.
+    pub(super) form: LogForm,
     /// The log, open from its first write to the next checkpoint: a descriptor opened later would not be
     /// told of a failed write-back.
     pub(super) log: Option<Arc<dyn DiskFile>>,
@@ -34,11 +36,11 @@ pub(crate) struct OpenStream {
 }
 
 impl OpenStream {
-    pub(crate) fn new<F: Fold>(fold: F, damage: Option<Damage>) -> OpenStream {
+    pub(crate) fn new<F: Fold>(fold: F, damage: Option<Damage>, form: LogForm) -> OpenStream {
         let (stream, damage) = (fold.stream(), damage.map(Arc::new));
         let fold = Box::new(Folded::new(fold));
         let (touched, unsynced, lagging) = (false, false, false);
-        OpenStream { stream, fold, damage, log: None, touched, unsynced, synced_to: 0, lagging }
+        OpenStream { stream, fold, damage, form, log: None, touched, unsynced, synced_to: 0, lagging }
     }
 
     pub(super) fn position(&self) -> Position {

@@ -9,6 +9,7 @@ use rekindle_domain::id::StreamId;
 use crate::disk::{DiskFile, OpenMode, copy, temporary, write_all_at};
 use crate::home_files::HomeFiles;
 use crate::lagging::Lag;
+use crate::log::LogForm;
 use crate::redo::{Completion, redo};
 use crate::wal::scan::Tail;
 
@@ -37,6 +38,8 @@ pub(super) fn redo_late(home: &HomeFiles, stream: StreamId, tail: &Tail<'_>) -> 
     match redo(home, stream, tail)? {
         Completion::Damaged(damage) => Err(io::Error::other(damage.to_string())),
         Completion::Removed | Completion::SetAside => Ok(()),
+        // What is compressed is on disk.
+        Completion::Whole if home.stream_reader(stream)?.form() == LogForm::Compressed => Ok(()),
         Completion::Whole | Completion::Refilled { .. } | Completion::Repaired { .. } => {
             home.disk.open(&home.stream_log(stream), OpenMode::Write)?.sync()
         }

@@ -1,7 +1,9 @@
-//! Reading session logs: forward from any record, backward from the end, and following one as it grows.
+//! Reading logs: forward from any record, backward from the end, and following one as it grows.
 //! Never the whole file at once, never more than one line's limit in memory.
 
 mod chain;
+mod compress;
+mod compressed;
 mod cursor;
 mod damage;
 mod follow;
@@ -10,8 +12,10 @@ mod reader;
 mod walk;
 
 pub(crate) use chain::{broken_before, broken_between};
+pub(crate) use compress::compress;
+pub(crate) use compressed::decompress;
 pub use cursor::Cursor;
 pub use damage::{Damage, Torn};
 pub use follow::{Follow, Follower};
-pub use reader::{LogReader, RawLine, StoredBytes};
+pub use reader::{LogForm, LogReader, RawLine, StoredBytes};
 pub(crate) use walk::{Replays, Stop, walk, walk_each};

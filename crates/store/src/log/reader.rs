@@ -7,7 +7,9 @@ use rekindle_domain::chain::ChainHash;
 use rekindle_domain::line::{Line, peek_seq};
 use rekindle_domain::time::Timestamp;
 
+use super::compressed::CompressedFile;
 use super::cursor::Cursor;
+use super::damage::Damage;
 use super::joined_file::JoinedFile;
 use crate::disk::{Disk, DiskFile, OpenMode, copy, read_up_to};
 use crate::line_codec::Codec;
@@ -37,11 +39,24 @@ pub struct RawLine<'a> {
     pub whole: bool,
 }
 
+/// How a log is kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum LogForm {
+    /// As it was written: more may be added.
+    #[default]
+    Plain,
+    /// Compressed: it is only read.
+    Compressed,
+}
+
 /// An open log.
 pub struct LogReader {
     file: Box<dyn DiskFile>,
     len: u64,
     codec: Codec,
+    form: LogForm,
+    /// Where a compressed log lacks its end.
+    cut_short: Option<Damage>,
 }
 
 impl LogReader {
@@ -49,14 +64,31 @@ impl LogReader {
     pub fn open(disk: &dyn Disk, path: &Path, codec: Codec) -> io::Result<LogReader> {
         let file = disk.open(path, OpenMode::Read)?;
         let len = file.len_at_open()?;
-        Ok(LogReader { file, len, codec })
+        Ok(LogReader { file, len, codec, form: LogForm::Plain, cut_short: None })
+    }
+
+    /// Opens a log that is kept compressed.
+    pub(crate) fn open_compressed(disk: &dyn Disk, path: &Path, codec: Codec) -> io::Result<LogReader> {
+        let (file, cut_short) = CompressedFile::open(disk, path)?;
+        let len = file.len();
+        Ok(LogReader { file: Box::new(file), len, codec, form: LogForm::Compressed, cut_short })
+    }
+
+    /// Returns how the log is kept.
+    pub fn form(&self) -> LogForm {
+        self.form
+    }
+
+    /// Returns where a compressed log lacks its end, if it does.
+    pub(crate) fn cut_short(&self) -> Option<&Damage> {
+        self.cut_short.as_ref()
     }
 
     /// Returns a reader of another log's beginning, up to byte `end`, and this log behind it, as if they were one.
     pub(crate) fn behind(self, base: LogReader, end: u64) -> LogReader {
         let (codec, len) = (self.codec, end + self.len);
         let file = Box::new(JoinedFile { front: base.file, end, back: self.file });
-        LogReader { file, len, codec }
+        LogReader { file, len, codec, form: LogForm::Plain, cut_short: None }
     }
 
     /// Copies everything up to a byte to the same places of a file, as it is stored.

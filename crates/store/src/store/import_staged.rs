@@ -4,7 +4,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use rekindle_domain::id::SessionId;
+use rekindle_domain::id::{RunName, SessionId};
 
 use super::{Store, locked};
 use crate::aside::is_taken;
@@ -24,8 +24,14 @@ pub enum ImportStagedError {
     /// Nothing of that id was staged.
     #[error("no log of session {0} was staged")]
     NotStaged(SessionId),
+    /// There is a run of this name.
+    #[error("run {0} is here already")]
+    RunExists(RunName),
+    /// Nothing of that run was staged.
+    #[error("no ledger of run {0} was staged")]
+    RunNotStaged(RunName),
     /// The write-ahead log could not be cleared of what it may have of an earlier session of this id.
-    #[error("the write-ahead log cannot be put in order before the session is taken in")]
+    #[error("the write-ahead log cannot be put in order before the bundle is taken in")]
     Checkpoint(#[source] io::Error),
     /// A file cannot be moved.
     #[error(transparent)]

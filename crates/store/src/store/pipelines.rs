@@ -3,14 +3,14 @@
 
 use std::io;
 
-use rekindle_domain::id::{PipelineId, RunName};
+use rekindle_domain::id::{PipelineId, RunName, StreamId};
 use rekindle_domain::pipeline::PipelineState;
 
 use super::{OpenSessionError, Store};
 use crate::commit::{Commits, Committed};
-use crate::disk::if_exists;
+use crate::disk::{OpenMode, if_exists};
 use crate::error::AtPath;
-use crate::log::LogReader;
+use crate::log::{Cursor, LogForm, LogReader, compress};
 use crate::log_directory;
 use crate::pipeline_runs::{self, PipelineRuns};
 
@@ -56,6 +56,50 @@ impl<C: Commits> Store<C> {
         self.committer.release(pipeline.into());
     }
 
+    /// Keeps the ledger of a run compressed to which nothing is to be added, as it was when it came to this state; tells whether it is
+    /// now. Whoever dies on the way has it as it was written, and perhaps both: then that counts.
+    pub fn compress_ledger(&self, state: &PipelineState) -> io::Result<bool> {
+        let stream: StreamId = state.id.into();
+        let Some(compressed) = self.home.compressed_log(stream) else { return Ok(false) };
+        // Nobody opens it meanwhile, who would count on the log that goes.
+        let _nobody_loads = self.loading.lock(stream);
+        let log = self.home.ledger_reader(state.id)?;
+        let end = state.position();
+        if log.form() == LogForm::Compressed || log.end() != Cursor::at(end.log_offset) {
+            return Ok(log.form() == LogForm::Compressed);
+        }
+        compress(&*self.home.disk, &log, &compressed)?;
+        // A power cut may bring it back: then whole, although nobody has it in the write-ahead log any more.
+        self.home.disk.open(&self.home.ledger(state.id), OpenMode::Write)?.sync()?;
+        let removed = self.committer.ask(move |machine| machine.remove_plain_log(stream, end));
+        removed.unwrap_or(Ok(false))
+    }
+
+    /// Makes a pipeline run ready to be appended to, also one whose ledger is compressed.
+    pub fn reopen_pipeline(
+        &self,
+        pipeline: PipelineId,
+    ) -> Result<Option<Committed<PipelineState>>, OpenSessionError> {
+        let stream: StreamId = pipeline.into();
+        {
+            let _nobody_loads = self.loading.lock(stream);
+            let compressed = self.home.compressed_log(stream).unwrap_or_default();
+            if if_exists(self.home.disk.stat(&compressed)).at_path("look at", &compressed)?.is_some() {
+                self.home.decompress(stream).at_path("decompress", &compressed)?;
+                // It was open for looking alone, and whoever asks next must not find that.
+                self.committer.ask(move |machine| machine.release(stream));
+            }
+        }
+        self.open_pipeline(pipeline)
+    }
+
+    /// Tells whether the ledger of a run is compressed: such a run has ended.
+    pub fn is_compressed(&self, pipeline: PipelineId) -> io::Result<bool> {
+        let plain = if_exists(self.home.disk.stat(&self.home.ledger(pipeline)))?;
+        let compressed = self.home.compressed_log(pipeline.into()).unwrap_or_default();
+        Ok(plain.is_none() && if_exists(self.home.disk.stat(&compressed))?.is_some())
+    }
+
     /// Lists the pipeline runs. Those are among them whose directory is gone while the write-ahead log has records of theirs.
     pub fn pipelines(&self) -> io::Result<PipelineRuns> {
         let recovered = self.recovered.streams.iter().filter_map(|(stream, _)| stream.pipeline());
@@ -68,7 +112,12 @@ impl<C: Commits> Store<C> {
         if self.recovered.streams.iter().any(|(stream, _)| stream.pipeline() == Some(pipeline)) {
             return Ok(None);
         }
-        Ok(if_exists(self.home.disk.stat(&self.home.ledger(pipeline)))?.map(|stat| stat.len))
+        if let Some(stat) = if_exists(self.home.disk.stat(&self.home.ledger(pipeline)))? {
+            return Ok(Some(stat.len));
+        }
+        // One that is compressed says at its end how long it was.
+        let ledger = if_exists(self.home.ledger_reader(pipeline))?;
+        Ok(ledger.filter(|ledger| ledger.cut_short().is_none()).map(|ledger| ledger.len()))
     }
 
     /// Opens the ledger of a pipeline run for reading.

@@ -26,24 +26,24 @@ const CONFIG: &str = r#"{"version":1,"agents":{"a":{"agent":"claude"}},"tasks":[
     "pipelines":{"default":{"stages":[{"name":"implement","agent":"a"},{"name":"review","agent":"a"},{"name":"verify","check":["true"]}]}}}"#;
 
 const RUN: &str = "run-20251020-140818-4f9f29a1";
-const LEDGER: &str = "/home/runs/run-20251020-140818-4f9f29a1/ledger.ndjson";
+pub(crate) const LEDGER: &str = "/home/runs/run-20251020-140818-4f9f29a1/ledger.ndjson";
 
 /// Appends of a whole run: its start, and for each of three steps its beginning and its end.
-const APPENDS: usize = 7;
+pub(crate) const APPENDS: usize = 7;
 
 fn name() -> RunName {
     RUN.parse().expect("a name")
 }
 
-fn id() -> PipelineId {
+pub(crate) fn id() -> PipelineId {
     name().pipeline_id()
 }
 
-fn tree(n: u8) -> BlobId {
+pub(crate) fn tree(n: u8) -> BlobId {
     BlobId::from_bytes([n; 32])
 }
 
-fn intention(step: &StepId) -> Intention {
+pub(crate) fn intention(step: &StepId) -> Intention {
     let key = StepKey::from_bytes(*BlobId::of(step.to_string().as_bytes()).as_bytes());
     Intention { key, from: tree(1), agent: None, inputs_hash: tree(0) }
 }
@@ -75,7 +75,7 @@ fn session(step: usize) -> (SessionId, RunId) {
     (SessionId::mint(step as u64 + 1, 7), RunId::mint(step as u64 + 1, 7))
 }
 
-fn state(store: &Store<Inline>) -> PipelineState {
+pub(crate) fn state(store: &Store<Inline>) -> PipelineState {
     store.open_pipeline(id()).expect("readable").expect("it is there").fold
 }
 
@@ -122,7 +122,7 @@ fn proceed(store: &Store<Inline>, done: usize) -> Result<(), AppendError> {
 }
 
 /// A home with a run that has come so far.
-fn home_with(appends: usize) -> Home {
+pub(crate) fn home_with(appends: usize) -> Home {
     let home = Home::with_sessions(0, 0);
     home.store.create_pipeline(id()).expect("a new run");
     (0..appends).for_each(|done| proceed(&home.store, done).expect("appended"));
@@ -131,12 +131,12 @@ fn home_with(appends: usize) -> Home {
 
 /// What a home says of the run and of the sessions of its steps.
 #[derive(Debug, Clone, PartialEq)]
-struct Told {
-    run: PipelineState,
+pub(crate) struct Told {
+    pub(crate) run: PipelineState,
     sessions: Vec<u64>,
 }
 
-fn told(store: &Store<Inline>) -> Result<Told, String> {
+pub(crate) fn told(store: &Store<Inline>) -> Result<Told, String> {
     let run = match store.open_pipeline(id()).map_err(|error| error.to_string())? {
         Some(committed) => match committed.damage {
             Some(damage) => return Err(format!("it is called damaged: {damage:?}")),
@@ -270,7 +270,7 @@ fn doctor(disk: &SimDisk) -> Report {
     check(Arc::new(disk.clone()), "/home", Holding::Nothing, &mut |_| {}).expect("checked")
 }
 
-fn found(disk: &SimDisk) -> Vec<(Code, String)> {
+pub(crate) fn found(disk: &SimDisk) -> Vec<(Code, String)> {
     // Sessions without caches are not what this is about, nor are segments that are kept for damage that is found anyway.
     let other = [Code::HomeInUse, Code::SnapshotMissing, Code::IndexMissing, Code::WalKept];
     let findings = doctor(disk).findings.into_iter().filter(|finding| !other.contains(&finding.code));

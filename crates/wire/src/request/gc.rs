@@ -32,6 +32,10 @@ pub struct Collect {
     #[serde(default, deserialize_with = "whole", skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<u64>")]
     pub repairs_older_than_s: Option<u64>,
+    /// Also runs of pipelines that ended more than so many seconds ago.
+    #[serde(default, deserialize_with = "whole", skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<u64>")]
+    pub runs_older_than_s: Option<u64>,
     /// Also journals of dead agents that no session here claims, untouched for more than so many seconds.
     #[serde(default, deserialize_with = "whole", skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<u64>")]

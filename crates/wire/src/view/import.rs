@@ -9,4 +9,7 @@ use serde::{Deserialize, Serialize};
 pub struct ImportedStaged {
     /// Its sessions.
     pub sessions: Vec<SessionId>,
+    /// Its runs of pipelines, by their names.
+    #[serde(default)]
+    pub runs: Vec<String>,
 }

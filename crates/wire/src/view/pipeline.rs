@@ -57,6 +57,8 @@ string_enums! {
         NoEnvironment = "no_environment",
         /// The snapshot that it would be restored to.
         ManifestMissing = "manifest_missing",
+        /// A person: its run came here from another home.
+        Imported = "imported",
         /// Another daemon that holds the run.
         HeldElsewhere = "held_elsewhere",
     }
@@ -72,7 +74,8 @@ impl PendingWhy {
             | PendingWhy::TooManyAttempts
             | PendingWhy::Drift
             | PendingWhy::NoEnvironment
-            | PendingWhy::ManifestMissing => true,
+            | PendingWhy::ManifestMissing
+            | PendingWhy::Imported => true,
             PendingWhy::Intended
             | PendingWhy::Working
             | PendingWhy::Person
@@ -111,6 +114,7 @@ impl PendingWhy {
             | PendingWhy::Drift
             | PendingWhy::NoEnvironment
             | PendingWhy::ManifestMissing
+            | PendingWhy::Imported
             | PendingWhy::Unknown => false,
         }
     }

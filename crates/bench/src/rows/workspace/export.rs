@@ -77,6 +77,7 @@ fn session(home: &Path, root: &Path) -> anyhow::Result<SessionId> {
 fn write(home: &Path, session: SessionId, to: &Path) -> anyhow::Result<()> {
     let options = |directory: &Path| CaptureOptions::new(directory);
     let asked = Export {
+        runs: Vec::new(),
         sessions: vec![session],
         files: Some(&options),
         transcripts: None,

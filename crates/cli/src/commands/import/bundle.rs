@@ -1,4 +1,4 @@
-//! A bundle becomes sessions of this home.
+//! A bundle becomes sessions and runs of this home.
 
 use std::fs::File;
 use std::path::Path;
@@ -11,7 +11,7 @@ use rekindle_display::hints::ours;
 use rekindle_domain::blob_id::BlobId;
 use rekindle_domain::time::Clock;
 use rekindle_service::bundles::BundleFile;
-use rekindle_service::bundles::import::{Import, ImportedSession, Staged, import_staged, stage};
+use rekindle_service::bundles::import::{Import, ImportedRun, ImportedSession, Staged, import_staged, stage};
 use rekindle_service::bundles::sealed::{is_sealed, open_sealed};
 use rekindle_service::workspaces::Workspaces;
 use rekindle_store::home::{self, HomeError};
@@ -23,7 +23,7 @@ use rekindle_wire::request::ImportStaged;
 use rekindle_workspace::tree::short_name;
 use serde_json::json;
 
-use super::Args;
+use super::{Args, runs_text};
 use crate::bundle_progress::BundleProgress;
 use crate::commands::export::failure;
 use crate::commands::{Context, capture_options};
@@ -57,16 +57,17 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<Exit, Failure> {
     if !args.dry_run {
         place(context, &staged)?;
     }
-    let sessions = staged.sessions.clone();
+    let (sessions, runs, known) = (staged.sessions.clone(), staged.runs.clone(), staged.known.clone());
     // What is left of staging goes, and whoever collects objects may: a session names them now.
     drop(staged);
     let mut restored = None;
     if let Some(cwd) = cwd.as_deref().map(Path::new)
-        && let Some(tree) = files_for(&sessions, cwd)?
+        && let Some(tree) = files_for(&sessions, &runs, cwd)?
     {
         restored = if args.dry_run { Some(tree) } else { put_files(context, tree, cwd)? };
     }
-    tell(context, args, &sessions, restored)
+    runs_text::tell(context.json, &runs, &known, restored, args.dry_run);
+    tell(context, args, (&sessions[..], &runs[..]), restored)
 }
 
 /// Returns what is in a file: what was sealed, if it is.
@@ -98,9 +99,17 @@ fn place(context: &Context, staged: &Staged) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Returns the files that go into a directory: those of the sessions, if they all have the same, and if it is empty or missing.
-fn files_for(sessions: &[ImportedSession], cwd: &Path) -> Result<Option<BlobId>, Failure> {
-    let mut trees: Vec<BlobId> = sessions.iter().filter_map(|session| session.tree).collect();
+/// Returns the files that go into a directory, if it is empty or missing: those that the runs go on with, without any those of the
+/// sessions; if they all have the same.
+fn files_for(
+    sessions: &[ImportedSession],
+    runs: &[ImportedRun],
+    cwd: &Path,
+) -> Result<Option<BlobId>, Failure> {
+    let mut trees: Vec<BlobId> = runs.iter().filter_map(|run| run.tree).collect();
+    if runs.is_empty() {
+        trees.extend(sessions.iter().filter_map(|session| session.tree));
+    }
     trees.dedup();
     let [tree] = trees[..] else { return Ok(None) };
     match std::fs::read_dir(cwd) {
@@ -122,16 +131,21 @@ fn put_files(context: &Context, tree: BlobId, cwd: &Path) -> Result<Option<BlobI
 fn tell(
     context: &Context,
     args: &Args,
-    sessions: &[ImportedSession],
+    (sessions, runs): (&[ImportedSession], &[ImportedRun]),
     restored: Option<BlobId>,
 ) -> Result<Exit, Failure> {
     let body = json!({
         "sessions": sessions,
+        "runs": runs,
         "dry_run": args.dry_run,
         "files": restored.map(|tree| short_name(&tree)),
     });
     context.print(&body, |out| {
-        for session in sessions {
+        for run in runs {
+            writeln!(out, "{}", run.run_id)?;
+        }
+        // The sessions of a run's steps are found through it.
+        for session in sessions.iter().filter(|_| runs.is_empty()) {
             // The id alone, so that a script can take it.
             writeln!(out, "{}", session.id)?;
             anstream::eprintln!("{}", sanitise::line(&summary(session, args.dry_run)));
@@ -139,7 +153,7 @@ fn tell(
                 anstream::eprintln!("note: {}", sanitise::line(&note));
             }
         }
-        if let ([session], false) = (sessions, args.dry_run) {
+        if let ([session], [], false) = (sessions, runs, args.dry_run) {
             anstream::eprintln!("go on with: {}", ours(format_args!("send {} TEXT", session.id)));
         }
         Ok(())

@@ -1,7 +1,8 @@
-//! `rekindle import`: sessions from elsewhere become sessions of this home: those of a bundle, or of another program.
+//! `rekindle import`: sessions and runs from elsewhere become those of this home: those of a bundle, or of another program.
 
 mod bundle;
 mod orbitmesh;
+mod runs_text;
 
 use std::path::PathBuf;
 
@@ -10,13 +11,17 @@ use rekindle_client::failure::{Exit, Failure};
 use super::Context;
 use crate::possible_values::one_of;
 
-/// Import the sessions of a bundle, or of another program
+/// Import the sessions and runs of a bundle, or the sessions of another program
 ///
 /// All of a bundle is read and checked before anything is written. A run that was going on is lost and said to be; prompts that waited
 /// are dropped, every token is revoked, permissions are asked for again, and nothing continues by itself: the next prompt does, and
 /// begins by telling the agent what happened so far. A session whose id is here already becomes a new one with the same history.
 /// With --cwd and files in the bundle these are put there if the directory is empty or missing. What an agent wrote down itself goes
 /// where that agent looks for it, never over a file; then it remembers the session. A sealed bundle needs its passphrase.
+///
+/// A run of a pipeline rests until `rekindle pipeline resume` says that it goes on, which asks for trust in its configuration; with --cwd,
+/// the same as --into, its steps work there, and the files that it goes on with are put there. A step that was going on begins again, and
+/// none that is finished does.
 ///
 /// With --from the sessions of another program are imported: their titles, directories and messages, with the times that they had.
 /// Nothing is changed where they come from, and a second import of the same makes nothing twice. No daemon may run meanwhile. What
@@ -25,6 +30,7 @@ use crate::possible_values::one_of;
 #[command(after_help = "Examples:
   rekindle import session.rkb
   rekindle import session.rkb --cwd ~/project
+  rekindle import run.rkb --into ~/project
   rekindle import session.rkb --dry-run
   rekindle import sealed.rkb --passphrase-file ~/.bundle-passphrase
   rekindle import --from orbitmesh ~/.orbitmesh --agent claude")]
@@ -37,8 +43,8 @@ pub(crate) struct Args {
     #[arg(long, value_parser = one_of::<String>(SOURCES), value_name = "PROGRAM")]
     from: Option<String>,
 
-    /// Where the sessions' agents work from now on [default: where they did]
-    #[arg(long, value_name = "DIR")]
+    /// Where the sessions' agents, and steps of runs, work from now on [default: where they did]
+    #[arg(long, visible_alias = "into", value_name = "DIR")]
     cwd: Option<PathBuf>,
 
     /// Check everything and say what would be imported, and leave nothing behind

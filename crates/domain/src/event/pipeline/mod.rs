@@ -19,6 +19,7 @@ use super::{Budget, ChangedFiles, Options};
 use crate::blob_id::BlobId;
 use crate::id::StepId;
 use crate::path_name::PathName;
+use crate::time::Timestamp;
 
 /// A pipeline run was started. Nothing that it goes by is looked up elsewhere later.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -89,6 +90,20 @@ pub struct PipelineDrift<'a> {
     /// Who decided; nobody if it was a rule.
     #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
     pub by: Option<Cow<'a, str>>,
+}
+
+/// A run came here from another home, in a bundle. It rests until somebody says that it goes on.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct PipelineImported<'a> {
+    /// The machine that it comes from, as people call it.
+    #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
+    pub machine: Option<Cow<'a, str>>,
+    /// When the bundle was made.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub made_at: Option<Timestamp>,
+    /// Where its steps work from now on, if that is another directory.
+    #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
+    pub working_dir: Option<Cow<'a, str>>,
 }
 
 /// A list of paths, of which the first are named.

@@ -72,6 +72,30 @@ fn a_run_that_has_ended_or_is_held_elsewhere_rests_whatever_is_found() {
     }
 }
 
+#[test]
+fn a_run_that_came_from_elsewhere_rests_until_somebody_says_that_it_goes_on() {
+    let said = Evidence { word: Some(OnDrift::Stop), ..calm() };
+    let lost = Evidence { run: RunFound::Interrupted, ..calm() };
+    for script in [INTENDED, BEGAN, CUT, "start;"] {
+        rests(&format!("{script} import"), &lost, Rest::Imported);
+    }
+    check(&format!("{INTENDED} import"), &said, NextStep::Begin);
+    // What an agent there was in the middle of is done again, with the files of its beginning, whatever the agent can do.
+    let native = Evidence { continuation: Continuation::Native, ..said };
+    for script in [BEGAN, CUT] {
+        check(&format!("{script} import"), &native, NextStep::Begin);
+        rests(&format!("{script} import"), &Evidence { tree: captured(9, 0, 0), ..lost }, Rest::Imported);
+        let drifted = Evidence { tree: captured(9, 0, 0), ..native };
+        let stop = Decision { what: OnDrift::Stop, intend_anew: false };
+        check(&format!("{script} import"), &drifted, NextStep::Decide(stop));
+    }
+    // From there on it is a run like any other.
+    check(&format!("{BEGAN} import; began;"), &calm(), NextStep::Harvest);
+    let failed = "start; intend implement-1; began; finish failed; fail; import";
+    rests(failed, &calm(), Rest::Failed);
+    check(&format!("{failed}; reopen"), &calm(), NextStep::Intend(id("implement-2")));
+}
+
 /// That nothing is pending is no end: only the outcomes of all stages are one.
 #[test]
 fn what_follows_a_step_and_is_not_recorded_is_recorded() {

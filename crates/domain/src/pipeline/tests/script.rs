@@ -1,13 +1,14 @@
 //! Ledgers for tests as short text, a record a word or two: `start`, `intend review-1`, `began`, `remind`, `finish approved`,
-//! `finish completed to=7`, `cached completed`, `interrupt agent_gone`, `drift accept found=9`, `complete`, `fail`, `abort`, `reopen`.
+//! `finish completed to=7`, `cached completed`, `interrupt agent_gone`, `drift accept found=9`, `complete`, `fail`, `abort`,
+//! `reopen`, `import`.
 
 use std::borrow::Cow;
 
 use crate::blob_id::BlobId;
 use crate::event::{
     AgentIdentity, ChangedFiles, Event, OnCut, OnDrift, Options, PathList, PipelineAborted,
-    PipelineCompleted, PipelineDrift, PipelineFailed, PipelineReopened, PipelineStarted, ProjectConfig,
-    ResumePolicy, StepBegan, StepCounts, StepCut, StepFinished, StepInterrupted, Usage,
+    PipelineCompleted, PipelineDrift, PipelineFailed, PipelineImported, PipelineReopened, PipelineStarted,
+    ProjectConfig, ResumePolicy, StepBegan, StepCounts, StepCut, StepFinished, StepInterrupted, Usage,
 };
 use crate::id::{PipelineId, RunId, RunName, SessionId, StepId, StepKey};
 use crate::pipeline::compose::{self, Intention};
@@ -188,6 +189,12 @@ impl Ledger {
             "complete" => PipelineCompleted { reason: None, by: None }.into(),
             "fail" => PipelineFailed { reason: Some("why".into()), by: None }.into(),
             "abort" => PipelineAborted { reason: None, by: Some("user:ada".into()) }.into(),
+            "import" => PipelineImported {
+                machine: Some("elsewhere".into()),
+                made_at: None,
+                working_dir: Some("/here".into()),
+            }
+            .into(),
             "reopen" => PipelineReopened { reason: None, by: Some("user:ada".into()) }.into(),
             other => panic!("no kind {other}"),
         }

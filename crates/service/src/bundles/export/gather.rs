@@ -1,10 +1,13 @@
-//! What goes into a bundle: the histories of sessions, their kept snapshots and transcripts, and the objects that these name.
+//! What goes into a bundle: the histories of sessions, their kept snapshots and transcripts, and the objects that these name. Runs of
+//! pipelines are gathered in `gather_runs`.
 
 use std::collections::HashSet;
 use std::io::{self, Read, Write};
 
 use rekindle_domain::blob_id::BlobId;
-use rekindle_domain::bundle::{BundledSession, BundledTranscript, Member, MemberName, SnapshotEnding};
+use rekindle_domain::bundle::{
+    BundledRun, BundledSession, BundledTranscript, Member, MemberName, SnapshotEnding,
+};
 use rekindle_domain::event::Compression;
 use rekindle_domain::id::SessionId;
 use rekindle_domain::session::SessionState;
@@ -12,7 +15,7 @@ use rekindle_store::blob_references::references_in;
 use rekindle_store::blobs::{BlobError, Blobs};
 use rekindle_store::disk::{DiskFile, OpenMode, SharedDisk};
 use rekindle_store::kept_snapshots::KeptSnapshots;
-use rekindle_store::log::{Cursor, StoredBytes};
+use rekindle_store::log::{Cursor, LogReader, StoredBytes};
 use rekindle_store::offline::Offline;
 use rekindle_store::{History, Want};
 use rekindle_workspace::tree::MAGIC;
@@ -29,6 +32,8 @@ pub(super) enum Source {
     Base(usize),
     /// Its own log.
     Log(usize),
+    /// The ledger of a run; by the number of the run.
+    Ledger(usize),
     /// A file whose beginning is never changed, and how much of it counts.
     File(Box<dyn DiskFile>, u64),
     /// A blob.
@@ -37,15 +42,18 @@ pub(super) enum Source {
 
 /// What goes into a bundle.
 pub(super) struct Gathered<'a> {
-    offline: &'a Offline,
+    pub(super) offline: &'a Offline,
     asked: &'a Export<'a>,
     pub(super) blobs: Blobs,
     pub(super) sessions: Vec<BundledSession>,
+    pub(super) runs: Vec<BundledRun>,
     pub(super) members: Vec<(Member, Source)>,
     /// The history of each session, and where its own log ends.
     histories: Vec<(History, Cursor)>,
     /// What each session's history and snapshots may name.
     named: Vec<HashSet<BlobId>>,
+    /// The ledger of each run, where it ends, and what it may name.
+    pub(super) ledgers: Vec<(LogReader, Cursor, HashSet<BlobId>)>,
     pub(super) notes: Vec<String>,
 }
 
@@ -56,9 +64,11 @@ impl<'a> Gathered<'a> {
             asked,
             blobs: offline.blobs(),
             sessions: Vec::new(),
+            runs: Vec::new(),
             members: Vec::new(),
             histories: Vec::new(),
             named: Vec::new(),
+            ledgers: Vec::new(),
             notes: Vec::new(),
         }
     }
@@ -117,6 +127,10 @@ impl<'a> Gathered<'a> {
         let (number, is_base) = match source {
             Source::Base(number) => (*number, true),
             Source::Log(number) => (*number, false),
+            Source::Ledger(number) => {
+                let (ledger, end, _) = self.ledgers.get(*number)?;
+                return Some(ledger.stored(Cursor::START, *end));
+            }
             Source::File(..) | Source::Blob(_) => return None,
         };
         let (history, end) = self.histories.get(number)?;
@@ -192,8 +206,10 @@ impl<'a> Gathered<'a> {
 
     /// Keeps what is named from being collected. A home that cannot be written is collected by nobody.
     pub(super) fn pin(&mut self, disk: &SharedDisk) -> Option<ExportPins> {
-        let trees = self.sessions.iter().filter_map(|session| session.tree).collect();
-        self.named.push(trees);
+        let trees = self.sessions.iter().filter_map(|session| session.tree);
+        let of_runs = self.ledgers.iter().flat_map(|(_, _, named)| named.iter().copied());
+        let more = trees.chain(of_runs).collect();
+        self.named.push(more);
         // Not through what only looks at a home.
         let pins = ExportPins::new(disk, self.offline.layout(), &self.named);
         self.named.pop();
@@ -203,6 +219,7 @@ impl<'a> Gathered<'a> {
     /// Adds the objects that are named; of trees only those that are asked for, each with everything in it.
     pub(super) fn add_objects(&mut self) -> Result<(), BundleError> {
         let mut objects = Objects::new(self.blobs.clone());
+        self.add_trees_of_runs(&mut objects)?;
         for tree in self.sessions.iter().filter_map(|session| session.tree) {
             objects.add_tree(tree)?;
         }
@@ -263,8 +280,8 @@ impl Read for AtOffset<'_> {
 
 /// Keeps the beginning of an object that is looked at.
 #[derive(Default)]
-struct Looked {
-    beginning: Vec<u8>,
+pub(super) struct Looked {
+    pub(super) beginning: Vec<u8>,
 }
 
 impl Write for Looked {

@@ -1,10 +1,11 @@
-//! Export: sessions become a bundle, while they go on. Each log is read up to the record that was its last when the export looked at
+//! Export: sessions and runs of pipelines become a bundle, while they go on. Each log is read up to the record that was its last when the export looked at
 //! it, and nobody is stopped for that: what `gather` found goes into the table of contents, and `write` writes it.
 //!
 //! The table of contents comes first and has the hash and the size of everything: logs, snapshots and transcripts are read twice, once
 //! for that and once to be written; contents of files are named by their hash, and their trees (`trees`) know their sizes.
 
 mod gather;
+mod gather_runs;
 mod pins;
 mod trees;
 mod write;
@@ -15,8 +16,8 @@ use std::path::Path;
 
 use rekindle_agent::known::AgentDirectories;
 use rekindle_domain::blob_id::BlobId;
-use rekindle_domain::bundle::{BUNDLE_FORMAT, Contents};
-use rekindle_domain::id::SessionId;
+use rekindle_domain::bundle::Contents;
+use rekindle_domain::id::{PipelineId, SessionId};
 use rekindle_domain::time::Timestamp;
 use rekindle_store::Want;
 use rekindle_store::disk::SharedDisk;
@@ -33,6 +34,8 @@ use crate::workspaces::Workspaces;
 pub struct Export<'a> {
     /// The sessions.
     pub sessions: Vec<SessionId>,
+    /// The runs of pipelines: the sessions of their steps go along, and the trees that their ledgers name.
+    pub runs: Vec<PipelineId>,
     /// How their working directories are captured, if their files are to go along: those of now, and those of every checkpoint and
     /// kept snapshot that are still here.
     pub files: Option<&'a dyn Fn(&Path) -> CaptureOptions<'static>>,
@@ -75,15 +78,19 @@ pub fn export(
     for session in &asked.sessions {
         gathered.add_session(*session, &trees)?;
     }
+    for run in &asked.runs {
+        gathered.add_run(*run, &trees)?;
+    }
     // From here on nobody collects what is named, however long its reader takes.
     let pins = gathered.pin(disk);
     gathered.add_objects()?;
     let contents = Contents {
-        format: BUNDLE_FORMAT,
+        format: Contents::format_with(gathered.runs.len()),
         made_by: asked.made_by.clone(),
         made_at: asked.made_at,
         machine: asked.machine.clone(),
         sessions: std::mem::take(&mut gathered.sessions),
+        runs: std::mem::take(&mut gathered.runs),
         members: gathered.members.iter().map(|(member, _)| member.clone()).collect(),
     };
     contents.check()?;

@@ -60,7 +60,7 @@ impl Gathered<'_> {
                 }
             }
             Source::File(file, size) => out.copy(&mut AtOffset::new(&**file, *size), member)?,
-            Source::Base(_) | Source::Log(_) => {
+            Source::Base(_) | Source::Log(_) | Source::Ledger(_) => {
                 if let Some(mut stretch) = self.stretch(source) {
                     out.copy(&mut stretch, member)?;
                 }

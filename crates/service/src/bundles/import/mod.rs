@@ -1,10 +1,11 @@
-//! Import: a bundle becomes sessions of this home. It is read through before anything is written; then its logs are staged below
+//! Import: a bundle becomes sessions and runs of this home. It is read through before anything is written; then its logs are staged below
 //! `imports/`, checked from the first record to the last and made safe; contents go into the blob store, which nothing names yet; and
 //! in the end the files get their place, the log of a session last. Whoever dies on the way has that session whole or not at all;
 //! what is left of it then is removed (`leftovers`).
 
 mod leftovers;
 mod prepare;
+mod prepare_run;
 
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
@@ -12,7 +13,8 @@ use std::path::{Path, PathBuf};
 use rekindle_agent::known::AgentDirectories;
 use rekindle_domain::blob_id::BlobId;
 use rekindle_domain::bundle::{Contents, Member, MemberName};
-use rekindle_domain::id::SessionId;
+use rekindle_domain::id::{RunName, SessionId};
+use rekindle_domain::pipeline::RunStatus;
 use rekindle_domain::time::Timestamp;
 use rekindle_store::blobs::{Blobs, Pins};
 use rekindle_store::commit::Commits;
@@ -81,11 +83,34 @@ pub struct ImportedSession {
     pub notes: Vec<String>,
 }
 
+/// A run of a pipeline as it is imported.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct ImportedRun {
+    /// Its name.
+    pub run_id: RunName,
+    /// The goal of its task.
+    pub goal: String,
+    /// Where it stands.
+    pub status: RunStatus,
+    /// Where its steps work from now on.
+    pub working_dir: String,
+    /// Records of its ledger in the bundle.
+    pub records: u64,
+    /// The step that it goes on with; none if it has ended.
+    pub next: Option<String>,
+    /// An attempt at that was going on, and begins again.
+    pub lost_attempt: bool,
+    /// The files that it goes on with, if they are in the bundle.
+    pub tree: Option<BlobId>,
+}
+
 /// The plan of an import, written when everything is ready.
 #[derive(Debug, Serialize, Deserialize)]
 struct Plan {
     version: u32,
     sessions: Vec<SessionId>,
+    #[serde(default)]
+    runs: Vec<RunName>,
 }
 
 impl Plan {
@@ -103,6 +128,10 @@ pub struct Staged {
     name: String,
     /// The sessions.
     pub sessions: Vec<ImportedSession>,
+    /// The runs of pipelines.
+    pub runs: Vec<ImportedRun>,
+    /// Sessions of runs that are here already, and stay as they are.
+    pub known: Vec<SessionId>,
     /// Where the bundle comes from.
     pub contents: Contents,
     // Dropped after the staging directory is removed.
@@ -139,11 +168,14 @@ pub fn stage(
         layout: layout.clone(),
         name,
         sessions: Vec::new(),
+        runs: Vec::new(),
+        known: Vec::new(),
         contents,
         pins: None,
         _lock: lock,
     };
     staged.write_files(file, watcher)?;
+    staged.prepare_runs(asked)?;
     staged.prepare_sessions(asked)?;
     Ok(staged)
 }
@@ -161,7 +193,10 @@ impl Staged {
     /// Writes everything but contents into the staging directory.
     fn write_files(&self, file: &mut dyn BundleFile, watcher: Watcher<'_>) -> Result<(), BundleError> {
         let staging = Layout::new(self.directory());
-        for directory in [staging.home().to_owned(), staging.sessions(), transcripts_path(staging.home())] {
+        let below =
+            [staging.home().to_owned(), staging.sessions(), transcripts_path(staging.home()), staging.runs()];
+        let runs = self.contents.runs.iter().map(|run| staging.run(run.run_id.pipeline_id()));
+        for directory in below.into_iter().chain(runs) {
             let made = self.disk.create_dir(&directory);
             made.map_err(|source| BundleError::Io { path: directory, source })?;
         }
@@ -180,6 +215,7 @@ impl Staged {
                     directory.join(name.rsplit('/').next().unwrap_or_default())
                 }
                 MemberName::Transcript(session) => transcript_path(&self.directory(), *session),
+                MemberName::Ledger(run) => staging.ledger(run.pipeline_id()),
                 MemberName::Blob(_) => return Ok(()),
             };
             let written = write_file(&self.disk, &path, bytes);
@@ -231,15 +267,23 @@ impl Staged {
             self.pins = Some(batch.commit()?);
         }
         let workspaces = Workspaces::new(self.disk.clone(), self.layout.clone());
-        for tree in self.sessions.iter().filter_map(|session| session.tree) {
+        let trees = self.sessions.iter().filter_map(|session| session.tree);
+        for tree in trees.chain(self.runs.iter().filter_map(|run| run.tree)) {
             workspaces.keep_tree(tree)?;
         }
         self.put_transcripts()?;
         let path = plan_path(&self.directory());
-        let plan = Plan { version: 1, sessions: self.sessions.iter().map(|session| session.id).collect() };
+        let plan = Plan {
+            version: 1,
+            sessions: self.sessions.iter().map(|session| session.id).collect(),
+            runs: self.runs.iter().map(|run| run.run_id).collect(),
+        };
         let write = || {
             let sessions = Layout::new(self.directory()).sessions();
             self.disk.sync_dir(&sessions)?;
+            for run in &plan.runs {
+                self.disk.sync_dir(&Layout::new(self.directory()).run(run.pipeline_id()))?;
+            }
             // Its own name too: whoever comes after a crash knows from the plan what was moved.
             self.disk.sync_dir(&self.layout.imports())?;
             replace(&*self.disk, &path, &serde_json::to_vec(&plan)?)
@@ -280,12 +324,21 @@ impl Read for StagedFile {
     }
 }
 
-/// Takes in what is staged: each session gets its place in the home of this store. Returns the sessions.
+/// What was taken in.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TakenIn {
+    /// The sessions.
+    pub sessions: Vec<SessionId>,
+    /// The runs of pipelines.
+    pub runs: Vec<RunName>,
+}
+
+/// Takes in what is staged: each session gets its place in the home of this store, then each run.
 pub fn import_staged<C: Commits>(
     disk: &SharedDisk,
     store: &Store<C>,
     name: &str,
-) -> Result<Vec<SessionId>, BundleError> {
+) -> Result<TakenIn, BundleError> {
     let not_staged = || BundleError::NotStaged(name.chars().take(80).collect());
     if name.len() != 32 || !name.bytes().all(|byte| byte.is_ascii_hexdigit()) {
         return Err(not_staged());
@@ -301,7 +354,17 @@ pub fn import_staged<C: Commits>(
             outcome => outcome?,
         }
     }
-    Ok(plan.sessions)
+    for run in &plan.runs {
+        match store.import_staged_run(&staging, *run) {
+            Err(ImportStagedError::RunExists(_)) if !is_run_staged(disk, &staging, *run) => {}
+            outcome => outcome?,
+        }
+    }
+    Ok(TakenIn { sessions: plan.sessions, runs: plan.runs })
+}
+
+fn is_run_staged(disk: &SharedDisk, staging: &Path, run: RunName) -> bool {
+    disk.stat(&Layout::new(staging).ledger(run.pipeline_id())).is_ok()
 }
 
 fn is_staged(disk: &SharedDisk, staging: &Path, session: SessionId) -> bool {

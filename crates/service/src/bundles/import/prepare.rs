@@ -24,6 +24,10 @@ impl Staged {
     pub(super) fn prepare_sessions(&mut self, asked: &Import) -> Result<(), BundleError> {
         let offline = Offline::open(self.disk.clone(), self.layout.home())?;
         for bundled in self.contents.sessions.clone() {
+            if self.is_known_of_run(&offline, &bundled)? {
+                self.known.push(bundled.session_id);
+                continue;
+            }
             let session = self.prepare_session(&offline, &bundled, asked)?;
             self.sessions.push(session);
         }

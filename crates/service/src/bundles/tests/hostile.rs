@@ -9,16 +9,16 @@ use super::super::read::verify;
 use super::*;
 
 /// Members by their names.
-type Members = Vec<(String, Vec<u8>)>;
+pub(super) type Members = Vec<(String, Vec<u8>)>;
 
 /// The parts of a bundle.
-struct Parts {
-    contents: Contents,
-    members: Members,
+pub(super) struct Parts {
+    pub(super) contents: Contents,
+    pub(super) members: Members,
 }
 
 /// Takes a bundle apart.
-fn parts(bundle: &[u8]) -> Parts {
+pub(super) fn parts(bundle: &[u8]) -> Parts {
     let mut members = Vec::new();
     let mut visit = |member: &Member, bytes: &mut dyn std::io::Read| {
         let mut content = Vec::new();
@@ -45,7 +45,11 @@ fn add(archive: &mut Vec<u8>, header: &[u8; BLOCK], bytes: &[u8]) {
 }
 
 /// Puts a bundle together, with whatever table there is.
-fn forged(table: &[u8], members: &[(String, Vec<u8>)], change: impl Fn(usize, &mut [u8; BLOCK])) -> Vec<u8> {
+pub(super) fn forged(
+    table: &[u8],
+    members: &[(String, Vec<u8>)],
+    change: impl Fn(usize, &mut [u8; BLOCK]),
+) -> Vec<u8> {
     let mut archive = Vec::new();
     add(&mut archive, &header(CONTENTS, table.len() as u64).expect("a header"), table);
     for (index, (name, bytes)) in members.iter().enumerate() {

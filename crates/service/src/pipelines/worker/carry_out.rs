@@ -226,6 +226,7 @@ impl Worker {
         at.leave_place(self.id);
         at.release(self.id);
         at.write_over(self.id);
+        at.compress(state);
         Outcome::Rest(None)
     }
 
@@ -304,6 +305,7 @@ fn passes(why: Rest) -> bool {
         | Rest::Aborted
         | Rest::Asks
         | Rest::Left
+        | Rest::Imported
         | Rest::Cancelled
         | Rest::TooManyAttempts
         | Rest::Drift

@@ -96,6 +96,7 @@ impl Worker {
                 let missing = current(state).map(|(_, _, stage)| self.missing(at, state, stage));
                 env_missing_text(&missing.unwrap_or_default())
             }
+            Rest::Imported => format!("it came here from elsewhere: {go_on}"),
             Rest::ManifestMissing => {
                 "what its files are to be restored to is not there: import a bundle that has it, or resume it with --on-drift accept"
                     .into()

@@ -91,7 +91,7 @@ impl Worker {
             let records = compose::reopen(&state, None, &asked.by, intention)
                 .map_err(|why| ServiceError::caused_by(Code::NotNow, why))?;
             crash_point("pipeline.before_reopen");
-            self.append(at, &state, records)?;
+            at.with_reopened(self.id, |_| self.append(at, &state, records))?;
         }
         locked(&at.left).remove(&self.id);
         if asked.no_cache {

@@ -2,6 +2,7 @@
 //! directory that is a map.
 
 mod cache;
+mod care;
 mod courses;
 mod cuts;
 mod deaths;

@@ -13,6 +13,9 @@ use crate::pipelines::ResumeRun;
 
 const LEDGER: &str = "ledger.ndjson";
 
+/// A compressed ledger says in its last bytes how long it was: those are read, and they are fewer than any record has.
+const ITS_END: u64 = 32;
+
 fn file(home: &Home) -> Vec<u8> {
     read_all(&home.disk, &home.store().layout().run_summary(home.run), 1 << 20).expect("a file")
 }
@@ -41,14 +44,14 @@ fn a_start_and_a_list_read_no_ledger_of_a_run_that_is_over() {
     assert_eq!(home.news(), ROUND);
     let shown = serde_json::to_value(home.pipelines().show(home.run).expect("shown")).expect("JSON");
     home.wait_long();
-    assert_eq!(start_twice(&mut home), 0);
+    assert!(start_twice(&mut home) <= ITS_END);
     let read = home.disk.gate.bytes_read(LEDGER);
     let listed = home.pipelines().list(&PipelineFilter::default()).expect("a list");
     assert_eq!(serde_json::to_value(&listed.pipelines[0]).expect("JSON"), shown, "it says all the same");
-    assert_eq!(home.disk.gate.bytes_read(LEDGER), read, "nor does a list");
+    assert!(home.disk.gate.bytes_read(LEDGER) - read <= ITS_END, "nor does a list");
     // It is there all the same for whoever asks for it.
     assert_eq!(home.course(), ROUND);
-    assert!(home.disk.gate.bytes_read(LEDGER) > read);
+    assert!(home.disk.gate.bytes_read(LEDGER) - read > 2 * ITS_END);
 }
 
 #[test]
@@ -56,7 +59,7 @@ fn an_aborted_run_is_over_when_its_agent_is_gone() {
     let mut home = Home::with_run(&["hang"]);
     home.abort().expect("aborted");
     home.wait_long();
-    assert_eq!(start_twice(&mut home), 0);
+    assert!(start_twice(&mut home) <= ITS_END);
     assert_eq!(home.scripted.living(), 0);
     assert_eq!(listed(&home), [("T-1".to_owned(), RunStatus::Aborted, 1)]);
 }
@@ -102,8 +105,9 @@ fn a_request_that_is_repeated_is_found_without_a_ledger() {
     let key = Key { key: "k".into(), body: [1; 32] };
     home.run = home.pipelines().create(new_run(CONFIG), Some(&key), "user:ada").expect("started");
     home.settle().wait_long();
-    assert_eq!(start_twice(&mut home), 0);
+    assert!(start_twice(&mut home) <= ITS_END);
     let read = home.disk.gate.bytes_read(LEDGER);
     let again = home.pipelines().create(new_run(CONFIG), Some(&key), "user:ada").expect("found");
-    assert_eq!((again, home.disk.gate.bytes_read(LEDGER)), (home.run, read));
+    assert_eq!(again, home.run);
+    assert!(home.disk.gate.bytes_read(LEDGER) - read <= ITS_END);
 }

@@ -1,5 +1,5 @@
 //! Removing what is there for nothing: directories of dead holders whose journals are in a log, blobs that nothing names,
-//! copies of the holder's executable that nobody runs, old repairs, worktrees of sessions that were removed. Only by proof, beside a daemon or without one; what
+//! copies of the holder's executable that nobody runs, old repairs, runs of pipelines that ended long ago, worktrees of sessions that were removed. Only by proof, beside a daemon or without one; what
 //! stays is said with the reason.
 
 mod blobs;
@@ -9,6 +9,7 @@ mod disk_usage;
 mod executables;
 mod holders;
 mod reachable;
+mod runs;
 mod worktrees;
 
 use std::path::{Path, PathBuf};
@@ -38,6 +39,8 @@ pub struct GcOptions {
     pub checkpoints: Option<CheckpointRetention>,
     /// How long results of steps are kept for other runs, and how much of them; all of them without it.
     pub cached_results: Option<CacheRetention>,
+    /// Also runs of pipelines that ended longer ago than this.
+    pub runs_older_than: Option<Duration>,
     /// Also directories of dead holders that no session here claims and that were not touched for longer than this.
     pub orphans_older_than: Option<Duration>,
 }
@@ -59,6 +62,7 @@ impl From<&Collect> for GcOptions {
             cached_results,
             repairs_older_than: asked.repairs_older_than_s.map(Duration::from_secs),
             checkpoints,
+            runs_older_than: asked.runs_older_than_s.map(Duration::from_secs),
             orphans_older_than: asked.orphans_older_than_s.map(Duration::from_secs),
         }
     }
@@ -134,6 +138,7 @@ pub(crate) fn gc_of_owner(
     let mut freed = Freed::default();
     freed.0.space = disk_usage::measure(&Layout::new(home));
     holders::collect(disk, &offline, options, &mut freed);
+    runs::collect(disk, &offline, options, &mut freed);
     // Whether a log can be read decides about blobs, and every log is read for that.
     let report = examine(disk, home, Holding::Nothing, None, &mut |_| {})?;
     let layout = Layout::new(home);

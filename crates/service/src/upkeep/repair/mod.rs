@@ -216,6 +216,7 @@ pub fn mend(finding: &Finding, suspects: &HashSet<SessionId>) -> Option<RepairAc
         | Code::IndexUnreadable
         | Code::IndexDiffers
         | Code::PackIndexDamaged
+        | Code::RunSummaryDiffers
         | Code::DaemonLeft => RepairAction::TakeAway,
         Code::SnapshotUnreadable | Code::SnapshotDiffers | Code::TokensUnreadable | Code::TokensDiffer
             if sound =>

@@ -6,7 +6,7 @@ use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use rekindle_domain::id::SessionId;
+use rekindle_domain::id::{RunName, SessionId};
 use rekindle_domain::time::Clock;
 use rekindle_holder::client::{DirLock, LockError};
 use rekindle_holder::dir::HolderDir;
@@ -113,7 +113,8 @@ impl Repair<'_> {
     fn start(&mut self, mends: &[(RepairAction, &Finding)]) -> Result<(), HomeError> {
         let mut kept = Vec::new();
         for (_, finding) in mends {
-            let byte = finding.at.and_then(|place| place.byte).filter(|_| finding.session.is_some());
+            let is_stream = finding.session.is_some() || run_of(finding).is_some();
+            let byte = finding.at.and_then(|place| place.byte).filter(|_| is_stream);
             kept.push(match byte {
                 Some(byte) => self.kept.copy_tail(&finding.path, byte, reason(finding)).map(Some),
                 None => self.kept.announce("recovered", &finding.path, reason(finding)).map(|()| None),
@@ -138,6 +139,13 @@ impl Repair<'_> {
                 (RepairAction::Cut, Some(session)) => {
                     store.open_session(session).map(drop).map_err(|error| io::Error::other(chain(&error)))
                 }
+                (RepairAction::Cut, None) => match run_of(finding) {
+                    Some(run) => store
+                        .open_pipeline(run.pipeline_id())
+                        .map(drop)
+                        .map_err(|error| io::Error::other(chain(&error))),
+                    None => Ok(()),
+                },
                 _ => Ok(()),
             };
             crash_point("repair.cut");
@@ -199,6 +207,11 @@ impl Repair<'_> {
         }
         Ok(())
     }
+}
+
+/// Returns the run of a pipeline whose directory a finding is about.
+fn run_of(finding: &Finding) -> Option<RunName> {
+    finding.path.parent()?.file_name()?.to_str()?.parse().ok()
 }
 
 fn reason(finding: &Finding) -> Reason<'_> {

@@ -13,7 +13,7 @@ use crate::error::{Result, ServiceError};
 const TOLD: usize = 20;
 
 /// Returns a configuration with what is built in written out, if a run may go by it.
-pub(super) fn checked(config: ProjectConfig, pipeline: &str) -> Result<ProjectConfig> {
+pub(crate) fn checked(config: ProjectConfig, pipeline: &str) -> Result<ProjectConfig> {
     let problems = validate::problems(&config, |name| by_id(name).is_some());
     if !problems.is_empty() {
         let mut told: Vec<String> = problems.iter().take(TOLD).map(ToString::to_string).collect();
@@ -32,6 +32,11 @@ pub(super) fn checked(config: ProjectConfig, pipeline: &str) -> Result<ProjectCo
         Some(why) => Err(ServiceError::new(Code::InvalidPipeline, why)),
         None => Ok(config),
     }
+}
+
+/// Refuses a configuration that a run may not go by, or may not go on by here.
+pub(crate) fn check(config: &ProjectConfig, pipeline: &str) -> Result<()> {
+    checked(config.clone(), pipeline).map(drop)
 }
 
 /// Says what a pipeline asks for that this version cannot do.
