@@ -4,6 +4,7 @@
 mod attempt;
 mod budget;
 mod cached;
+mod cached_found;
 mod carry_out;
 mod drift;
 mod finish;
