@@ -25,7 +25,7 @@ const STEPS: [&str; 5] = ["implement-1", "review-1", "implement-2", "review-2", 
 /// Appends to the ledger by the run's worker: each step begins, and ends together with what follows.
 const APPENDS: usize = 2 * STEPS.len();
 
-/// Random moments in all, and how many of them one run goes through.
+/// Random moments within steps in all, and how many moments one run goes through at most.
 const MOMENTS: usize = 200;
 const PER_RUN: usize = 4;
 
@@ -89,10 +89,14 @@ impl Campaign {
         let config = config(&lab);
         let calm = Outcome { keys: Vec::new(), trees: Vec::new(), files: BTreeMap::new() };
         let mut campaign = Campaign { lab, config, calm, took: Duration::ZERO, cuts: 0 };
-        let run = campaign.start();
-        let began = Instant::now();
-        campaign.see_through(&run);
-        campaign.took = began.elapsed();
+        // The second time everything is at hand.
+        let mut run = String::new();
+        for _ in 0..2 {
+            run = campaign.start();
+            let began = Instant::now();
+            campaign.see_through(&run);
+            campaign.took = began.elapsed();
+        }
         campaign.calm = campaign.outcome(&run);
         assert_eq!(campaign.effects(), STEPS.map(|step| (step.to_owned(), 1)).into());
         assert_ne!(campaign.calm.keys[1], campaign.calm.keys[3], "the second review is another step");
@@ -112,8 +116,8 @@ impl Campaign {
         self.lab.start_run(&self.config, &json!({"on_cut": "restore"}))
     }
 
-    /// Goes through a run with these deaths, and judges it.
-    fn play(&mut self, deaths: &[Death]) {
+    /// Goes through a run with these deaths, and judges it; returns how many of them came while somebody worked at a step.
+    fn play(&mut self, deaths: &[Death]) -> usize {
         let what = format!("{deaths:?}");
         // Counted from the daemon's start on: a fresh one for each run.
         self.lab.kill();
@@ -125,12 +129,15 @@ impl Campaign {
             _ => self.lab.start(),
         }
         let run = self.start();
+        let mut within = 0;
         for death in deaths {
             self.await_moment(&run, death.1);
+            within += usize::from(self.is_worked_at());
             self.strike(death.0);
         }
         self.see_through(&run);
         self.judge(&run, &what);
+        within
     }
 
     /// Has everything die in a step, and the next daemon at a place on its way back; tells whether it came by that.
@@ -363,15 +370,18 @@ fn whoever_dies_at_random_moments_no_finished_step_is_done_again() {
     let seed = std::env::var("REKINDLE_SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or(1);
     let mut rng = Rng::new(seed);
     let mut campaign = Campaign::new();
-    let moments = if is_long() { MOMENTS } else { 2 * PER_RUN };
-    for _ in 0..moments / PER_RUN {
-        let most = u64::try_from(campaign.took.as_micros()).expect("no such time");
+    let moments = if is_long() { MOMENTS } else { 6 };
+    let mut within = 0;
+    while within < moments {
+        // So that several of them come before the end, and each of them in any step.
+        let most = u64::try_from(campaign.took.as_micros()).expect("no such time") / 2;
         let deaths: Vec<Death> = (0..PER_RUN)
             .map(|_| Death(*rng.pick(&VICTIMS), Moment::After(Duration::from_micros(rng.below(most)))))
             .collect();
-        eprintln!("seed {seed}: {deaths:?}");
-        campaign.play(&deaths);
+        eprintln!("seed {seed}, behind {within}: {deaths:?}");
+        within += campaign.play(&deaths);
     }
+    assert!(campaign.cuts > 0);
 }
 
 /// Returns the project's file with a stage that begins to work, waits for a word in the middle of it, and goes on.
