@@ -117,8 +117,8 @@ fn any_byte_of_a_table_that_is_changed_or_cut_off_is_noticed() {
 #[test]
 fn a_table_that_makes_no_sense_is_refused() {
     assert_eq!(contents(&["sessions/sess_1.jsonl", "sessions/sess_1.base.jsonl"]).check(), Ok(()));
-    let newer = Contents { format: 2, ..contents(&["sessions/sess_1.jsonl"]) };
-    assert_eq!(newer.check(), Err(BadContents::Newer { found: 2 }));
+    let newer = Contents { format: 3, ..contents(&["sessions/sess_1.jsonl"]) };
+    assert_eq!(newer.check(), Err(BadContents::Newer { found: 3 }));
     assert_eq!(contents(&[]).check(), Err(BadContents::Unmatched(session())));
     let log = "sessions/sess_1.jsonl";
     assert_eq!(contents(&[log, log]).check(), Err(BadContents::Twice(MemberName::Log(session()))));

@@ -347,13 +347,11 @@ fn an_event_is_named_by_its_stream_and_record() {
 /// What is told of a pipeline run: its end, and that it needs a person; what a person did themselves is not.
 #[test]
 fn a_run_tells_of_its_end_and_of_what_it_waits_for() {
-    let config = r#"{"tasks":[{"id":"T-1","goal":"Make it so
-and well"}],"pipelines":{"default":{"stages":[{"name":"implement","agent":"a"}]}}}"#;
+    let config = r#"{"tasks":[{"id":"T-1","goal":"Make it so\nand well"}],"pipelines":{"default":{"stages":[{"name":"implement","agent":"a"}]}}}"#;
     let told = |on_cut: &str, record: &str| {
         let tree = rekindle_domain::blob_id::BlobId::of(b"tree");
         let started = format!(
-            r#"pipeline.started "pipeline":"default","config":{config},"config_hash":"{tree}","task":{{"id":"T-1","goal":"Make it so
-and well"}},
+            r#"pipeline.started "pipeline":"default","config":{config},"config_hash":"{tree}","task":{{"id":"T-1","goal":"Make it so\nand well"}},
             "snapshot_id":"snap-1","tree":"{tree}","origin":"/repo","by":"user:ada"{on_cut}"#
         );
         let expected = format!(r#""expected":"{tree}","found":"{tree}""#);

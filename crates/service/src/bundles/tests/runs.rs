@@ -229,7 +229,8 @@ fn a_run_that_is_not_what_its_bundle_says_is_refused_before_anything_is_written(
     let plain = |_: usize, _: &mut [u8; super::super::archive::BLOCK]| {};
     let place = contents.members.iter().position(|member| matches!(member.name, MemberName::Ledger(_)));
     let place = place.expect("a ledger");
-    let with = |change: &dyn Fn(&mut Contents, &mut Vec<(String, Vec<u8>)>)| {
+    type Members = Vec<(String, Vec<u8>)>;
+    let with = |change: &dyn Fn(&mut Contents, &mut Members)| {
         let (mut contents, mut members) = (contents.clone(), members.clone());
         change(&mut contents, &mut members);
         forged(&contents.to_bytes().expect("a table"), &members, plain)
