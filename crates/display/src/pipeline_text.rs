@@ -108,6 +108,7 @@ mod tests {
                 "review failed",
                 "by user:ada: not wanted any more",
                 "by user:ada: forced",
+                "from laptop to /elsewhere",
             ]
         );
     }

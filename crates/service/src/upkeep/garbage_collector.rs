@@ -82,16 +82,17 @@ impl GarbageCollector {
             let message = "somebody else has this home collected just now";
             return Err(ServiceError::new(Code::Collecting, message));
         };
-        let store = self.store.upgrade().filter(|_| asked.runs_older_than.is_some() && !asked.dry_run);
+        let store = self.store.upgrade().filter(|_| asked.runs_older_than.is_some());
         if let Some(store) = &store {
-            // What the write-ahead log still has of a run would be missed if its files went.
+            // What the write-ahead log still has of a run would be missed if its files went. It removes nothing: also where that is all
+            // that is asked, so that what would go is told.
             if let Err(error) = store.committer().checkpoint() {
                 tracing::debug!("runs that the write-ahead log knows of stay: {error}");
             }
         }
         let collected = gc_of_owner(&self.disk, &self.home, &self.blobs, asked);
         let collected = collected.map_err(|error| ServiceError::caused_by(Code::Storage, error))?;
-        if let Some(store) = &store {
+        if let Some(store) = store.filter(|_| !asked.dry_run) {
             let gone = collected.gone.iter().filter(|gone| gone.kind == "run");
             let names = gone.filter_map(|gone| Path::new(&gone.path).file_name()?.to_str()?.parse().ok());
             // Somebody may have looked at it since it was opened.
