@@ -39,7 +39,7 @@ pub(crate) struct Args {
     /// Also what repairs took away longer ago than this, as 30d
     #[arg(long, value_name = "AGE")]
     repairs_older_than: Option<Age>,
-    /// Runs of pipelines that ended longer ago than this, as 30d [default: keep_days of [pipelines], else 90d]
+    /// Runs of pipelines that ended longer ago than this, as 30d [default: keep_days of pipelines in config.toml, else 90d]
     #[arg(long, value_name = "AGE")]
     runs_older_than: Option<Age>,
     /// Also journals of dead agents that no session here claims, untouched for longer than this, as 30d
