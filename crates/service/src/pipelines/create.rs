@@ -242,7 +242,7 @@ impl Pipelines {
         let recorded = self.store.append(Append::durable(id, records));
         if recorded.is_err() {
             locked(&self.brought).remove(&id);
-            self.store.close_pipeline(id);
+            self.store.abandon_pipeline(id);
         }
         recorded?;
         crash_point("pipeline.after_start");

@@ -185,6 +185,13 @@ impl CommitMachine {
         }
     }
 
+    /// Lets go of a stream in the same way, unless it has no record yet: whoever makes it is about to append the first one.
+    pub(crate) fn release_begun(&mut self, stream: StreamId) {
+        if self.streams.get(stream).is_some_and(|open| open.position().last_seq > 0) {
+            self.release(stream);
+        }
+    }
+
     /// Returns a stream as of everything committed; from now on it is published.
     pub(crate) fn current<F: Fold>(&self, stream: StreamId) -> Option<Committed<F>> {
         let committed = self.streams.get(stream)?.committed::<F>()?;

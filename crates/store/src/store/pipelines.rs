@@ -51,8 +51,14 @@ impl<C: Commits> Store<C> {
         self.stream(pipeline.into())
     }
 
-    /// Lets go of a pipeline run that is not needed for a while.
+    /// Lets go of a pipeline run that is not needed for a while. One that is just being made stays: whoever looks at all runs comes by
+    /// between its directory and its first record, too.
     pub fn close_pipeline(&self, pipeline: PipelineId) {
+        self.committer.post(Box::new(move |machine| machine.release_begun(pipeline.into())));
+    }
+
+    /// Lets go of a pipeline run that was made ready and did not begin.
+    pub fn abandon_pipeline(&self, pipeline: PipelineId) {
         self.committer.release(pipeline.into());
     }
 

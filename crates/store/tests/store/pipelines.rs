@@ -233,6 +233,21 @@ fn of_a_session_and_its_step_nothing_is_left_when_one_refuses() {
 }
 
 #[test]
+fn whoever_looks_at_a_run_that_is_just_being_made_does_not_take_it_from_its_maker() {
+    let home = Home::with_sessions(0, 0);
+    home.store.create_pipeline(id()).expect("a new run");
+    let looked_at = home.store.open_pipeline(id()).expect("readable").expect("it is there");
+    assert_eq!(looked_at.fold.position().last_seq, 0);
+    home.store.close_pipeline(id());
+    home.store.append(Append::durable(id(), started())).expect("its maker goes on");
+    // Given up, it is open to nobody.
+    let other = RunName::mint(1, 1).pipeline_id();
+    home.store.create_pipeline(other).expect("another run");
+    home.store.abandon_pipeline(other);
+    assert!(matches!(home.store.append(Append::durable(other, started())), Err(AppendError::NotOpen(_))));
+}
+
+#[test]
 fn a_name_is_used_once_and_runs_are_listed_by_it() {
     let home = home_with(1);
     let again = home.store.create_pipeline(id()).expect_err("it exists");
