@@ -133,7 +133,7 @@ pub(crate) fn take_in_import() -> Operation {
              moves the sessions to their place. Only on the daemon's own socket.",
         )
         .body::<ImportStaged>(vec![("what was staged", json!({"staged": "0123456789abcdef0123456789abcdef"}))])
-        .example(json!({"sessions": ["sess_01khz0p6r8vk6mqj3b8y2c9d4e"]}))
+        .example(json!({"sessions": ["sess_01khz0p6r8vk6mqj3b8y2c9d4e"], "runs": []}))
         .refuses([Code::ImportUnknown, Code::InvalidBody, Code::RunExists, Code::SessionExists, Code::Storage, Code::TokenScope])
 }
 

@@ -151,7 +151,7 @@ fn run() -> Value {
         "max_rounds": 3, "on_cut": null, "started_at": "2026-02-21T10:00:00.000Z", "ended_at": null, "reason": null,
         "by": "user:local", "ended_by": null, "config_hash": tree, "last_seq": 3, "terminal_events": {}, "stages": [],
         "counts": {"commands": 1, "terminal_events": 0, "events": 0, "heartbeats": 0, "logs": 0},
-        "usage": {"input_tokens": 0, "output_tokens": 0, "cost": null},
+        "usage": {"input_tokens": 0, "output_tokens": 0, "cost": null}, "budget": null,
         "pending": {"step_id": "implement-1", "stage": "implement", "round": 1, "attempts": 1,
             "session_id": "sess_01khz0p6r8vk6mqj3b8y2c9d4e", "why": "working", "detail": null,
             "since": "2026-02-21T10:00:01.000Z", "drift": null},

@@ -154,7 +154,7 @@ pub(crate) fn set_task_priority() -> Operation {
 fn task() -> Value {
     json!({
         "id": "task_01khz0p6r8vk6mqj3b8y2c9d4e", "kind": "task", "parent_id": null, "title": "fix the failing test",
-        "working_dir": "/repo", "branch": null, "agent": "claude", "status": "pending", "reason": null, "attempt": 0, "max_attempts": 3,
+        "working_dir": "/repo", "branch": null, "pipeline_run": null, "agent": "claude", "status": "pending", "reason": null, "attempt": 0, "max_attempts": 3,
         "session_id": null, "run_id": null, "priority": 0, "not_before": null, "deadline_at": null, "budget": null,
         "labels": [], "after": [], "created_by": "user:local", "created_at": "2026-02-21T10:00:00.000Z",
         "updated_at": "2026-02-21T10:00:00.000Z", "started_at": null, "ended_at": null, "position": 1,
