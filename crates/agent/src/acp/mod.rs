@@ -6,8 +6,8 @@
 //! all of this crate, and turn on an order of JSON members for every other crate of the workspace.
 
 mod answer;
-mod hear;
 mod options;
+mod parse;
 mod tool_call;
 mod update;
 mod write;
@@ -84,7 +84,7 @@ impl Profile for Acp {
         flags: OutFlags,
         asked: &dyn Fn(u64) -> Option<Request>,
     ) -> Vec<Said<'a>> {
-        hear::line(line, flags, asked)
+        parse::line(line, flags, asked)
     }
 
     fn sent(&self, what: InputKind, line: &[u8]) -> Sent {

@@ -2,7 +2,7 @@
 //! greeting. A command ends with the first event about it whose type says so.
 
 mod command;
-mod hear;
+mod parse;
 
 pub use command::{Command, Version};
 
@@ -47,7 +47,7 @@ impl Profile for Ndjson {
         flags: OutFlags,
         _asked: &dyn Fn(u64) -> Option<Request>,
     ) -> Vec<Said<'a>> {
-        hear::line(line, flags)
+        parse::line(line, flags)
     }
 
     fn sent(&self, what: InputKind, line: &[u8]) -> Sent {

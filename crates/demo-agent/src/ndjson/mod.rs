@@ -1,8 +1,8 @@
 //! The agent's half of the `ndjson` profile: commands come in, events, log lines, heartbeats and artifacts go out, JSON objects, one a
 //! line. The script is in the command's `inputs.prompt`; with a file of answers the work of a key is done once.
 
-mod answers;
-mod work;
+mod response_cache;
+mod run_script;
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -14,8 +14,8 @@ use std::{fs, io};
 
 use serde_json::{Value, json};
 
-use self::answers::Answers;
-use self::work::Work;
+use self::response_cache::Answers;
+use self::run_script::Work;
 use crate::script::Crash;
 use crate::sessions::random_id;
 use crate::wire::{Wire, open_record, read_lines};

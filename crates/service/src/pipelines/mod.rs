@@ -13,7 +13,7 @@ mod places;
 mod project_file;
 mod recovery;
 mod resume;
-mod run_file;
+mod run_json;
 mod said;
 mod shared_steps;
 mod show;

@@ -11,7 +11,7 @@ use rekindle_domain::id::PipelineId;
 use rekindle_domain::pipeline::PipelineState;
 
 use super::Pipelines;
-use super::run_file::OverRun;
+use super::run_json::OverRun;
 use super::worker::Command;
 use crate::error::{Result, ServiceError, chain};
 use crate::idempotency::Key;

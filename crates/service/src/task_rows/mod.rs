@@ -9,9 +9,9 @@ mod connect;
 mod log_source;
 mod network_file_system;
 mod postgres_client;
+mod rebuild;
 #[cfg(test)]
 mod tests;
-mod write_all;
 
 use std::time::Duration;
 
@@ -25,7 +25,7 @@ pub(crate) use self::compare::{Differences, compare};
 pub use self::connect::DatabaseChoice;
 pub(crate) use self::connect::{NotConnected, connect, connect_to_read, connect_to_write};
 pub use self::log_source::Logs;
-pub(crate) use self::write_all::write_all;
+pub(crate) use self::rebuild::write_all;
 
 /// Where rows of tasks are, and for how long.
 #[derive(Debug, Clone, PartialEq, Eq)]

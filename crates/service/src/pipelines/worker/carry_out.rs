@@ -16,7 +16,7 @@ use rekindle_store::commit::{Append, Expect};
 use rekindle_wire::code::Code;
 
 use super::super::Pipelines;
-use super::cached_found::Cached;
+use super::cache_lookup::Cached;
 use super::observe::{Looked, Seen};
 use super::stage::{current, provider_of};
 use super::{Standing, Worker};

@@ -3,16 +3,16 @@
 
 mod attempt;
 mod budget;
-mod cached;
-mod cached_found;
+mod cache_lookup;
 mod carry_out;
 mod drift;
 mod finish;
+mod liveness;
 mod ndjson;
 mod observe;
 mod payload;
-mod signs;
 mod stage;
+mod use_cached;
 mod wishes;
 
 use std::collections::BTreeMap;

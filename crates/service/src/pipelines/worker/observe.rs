@@ -23,7 +23,7 @@ use super::super::claims::{canonical, conflict};
 use super::super::said;
 use super::super::{Pipelines, refusal};
 use super::Worker;
-use super::cached_found::Cached;
+use super::cache_lookup::Cached;
 use super::stage::provider_of;
 use crate::drive::provider::profile;
 use crate::error::{Result, ServiceError};

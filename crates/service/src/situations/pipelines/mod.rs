@@ -2,15 +2,15 @@
 //! directory that is a map.
 
 mod cache;
-mod care;
+mod compression;
 mod courses;
 mod cuts;
 mod deaths;
 mod drift;
+mod ended_runs;
 mod home;
 mod limits;
 mod ndjson;
 mod starts;
-mod starts_over;
 pub(crate) mod trees;
 mod wishes;

@@ -11,7 +11,7 @@ use rekindle_wire::code::Code;
 
 use super::super::Pipelines;
 use super::Worker;
-use super::cached_found::Cached;
+use super::cache_lookup::Cached;
 use super::carry_out::Outcome;
 use super::observe::{Looked, Seen};
 use super::stage::current;
