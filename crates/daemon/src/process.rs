@@ -69,6 +69,9 @@ pub fn run(
     // Budgets are in it, and how long things are kept: whoever cannot read it must not begin without. One that runs goes on.
     let config = Config::read()?;
     let log = logging::init(&config.log);
+    for key in &config.unknown {
+        tracing::warn!("configuration, {key}");
+    }
     let base_url = config.notify.base_url.clone();
     // One that died, or is to make way, has left behind what it was told.
     let before = start.again.or_else(|| DaemonFile::read(home)?.told);
@@ -127,7 +130,8 @@ pub fn run(
         tracing::warn!("nobody is let in over TCP yet: rekindle token create makes a token");
     }
     place.publish(home, || daemon.make_room()).map_err(|error| Failure::failed("daemon_file", error))?;
-    let notes: Vec<String> = tcp.note.take().into_iter().chain(elsewhere).collect();
+    let unknown = config.unknown.iter().map(|key| format!("configuration, {key}"));
+    let notes: Vec<String> = tcp.note.take().into_iter().chain(elsewhere).chain(unknown).collect();
     ready(&place, (!notes.is_empty()).then(|| notes.join("; ")))?;
     service_manager::send_state("READY=1");
     let ending = serve(&daemon, listener, tcp)?;

@@ -7,6 +7,7 @@ mod cancel;
 mod chaos;
 mod close;
 mod completions;
+mod config;
 mod demo;
 mod demo_agent;
 mod diff;
@@ -83,6 +84,7 @@ pub(crate) enum Command {
     Import(import::Args),
     Demo(demo::Args),
     Chaos(chaos::Args),
+    Config(config::Args),
     Completions(completions::Args),
     #[command(hide = true)]
     Holders(holders::Args),
@@ -145,6 +147,9 @@ pub(crate) fn run(shared: Shared, command: Command) -> Result<Exit, Failure> {
         Command::Workspace(args) => workspace::run(&here("workspace")?, &args),
         Command::Import(args) => import::run(&here("import")?, &args),
         Command::Service(args) => service::run(&here("service")?, &args),
+        Command::Config(args) => {
+            homeless()?.only_here("config").and_then(|_| config::run(shared.json, &args))
+        }
         Command::Completions(args) => completions::run(&args),
         Command::Holders(args) => holders::run(&context()?, &args),
         // An agent has no home, and its environment may be next to empty.

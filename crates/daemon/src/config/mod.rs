@@ -2,9 +2,14 @@
 
 mod budgets;
 mod cache;
+mod file;
 mod gc;
+mod keys;
+mod nearest;
 mod persistence;
+mod settings;
 mod tasks;
+mod unknown;
 mod waits;
 mod worktree;
 
@@ -12,13 +17,16 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use rekindle_client::default_home::{config_home, variable};
 use rekindle_client::failure::Failure;
 use rekindle_client::listen_options::Listening;
 use rekindle_domain::event::CheckpointMode;
 use rekindle_notify::NotifyConfig;
 use rekindle_service::upkeep::{CheckpointRetention, CollectionPolicy};
 use serde::Deserialize;
+
+pub use self::file::ConfigFile;
+pub use self::settings::{Setting, Source, as_toml, settings};
+pub use self::unknown::UnknownKey;
 
 use self::budgets::BudgetsConfig;
 use self::cache::CacheConfig;
@@ -28,7 +36,7 @@ use self::tasks::TasksConfig;
 use self::waits::WaitsConfig;
 use self::worktree::WorktreeConfig;
 
-/// The settings. A key that is not known is of another version.
+/// The settings. A key that is not known, mistyped or of another version, is ignored and named.
 #[derive(Debug, Default, PartialEq, Deserialize)]
 pub struct Config {
     /// The agent that is run when none is named.
@@ -75,6 +83,9 @@ pub struct Config {
     /// What single agents get, by their names.
     #[serde(default)]
     pub(crate) agents: BTreeMap<String, AgentConfig>,
+    /// Keys of the file that this version does not know.
+    #[serde(skip)]
+    pub unknown: Vec<UnknownKey>,
 }
 
 /// A section `[agents.NAME]` of the configuration.
@@ -206,23 +217,12 @@ impl Config {
 
     /// Reads the settings; without a file there are none.
     pub fn read() -> Result<Config, Failure> {
-        let named = variable("REKINDLE_CONFIG");
-        let usual = || Some(config_home()?.join("rekindle/config.toml"));
-        let Some(path) = named.clone().or_else(usual) else { return Ok(Config::default()) };
-        match std::fs::read_to_string(&path) {
-            Ok(text) => Config::parse(&text, &path),
-            // One that was named is meant to be there.
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound && named.is_none() => {
-                Ok(Config::default())
-            }
-            Err(error) => {
-                let message = format!("{} cannot be read: {error}", path.display());
-                Err(Failure::usage("config_unreadable", message).hint("$REKINDLE_CONFIG names another one"))
-            }
-        }
+        let Some(file) = ConfigFile::find() else { return Ok(Config::default()) };
+        file.text()?.map_or_else(|| Ok(Config::default()), |text| Config::parse(&text, &file.path))
     }
 
-    fn parse(text: &str, path: &Path) -> Result<Config, Failure> {
+    /// Reads the settings from the text of a file.
+    pub fn parse(text: &str, path: &Path) -> Result<Config, Failure> {
         let mut config: Config = toml::from_str(text).map_err(|error: toml::de::Error| {
             // What begins with a line is in that one, not in the one before.
             let line =
@@ -231,6 +231,7 @@ impl Config {
             let message = format!("{}{line}: {}", path.display(), error.message());
             Failure::usage("config_unreadable", message).hint("put it right, or remove it")
         })?;
+        config.unknown = unknown::unknown_keys(text);
         // Files are named as seen from the one that names them.
         let beside = path.parent().unwrap_or(Path::new("/"));
         for file in [&mut config.serve.tls_cert, &mut config.serve.tls_key].into_iter().flatten() {
@@ -245,11 +246,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_agent_is_read_and_what_is_not_known_is_passed_over() {
+    fn the_agent_is_read_and_what_is_not_known_is_named() {
         let parse = |text: &str| Config::parse(text, Path::new("/c.toml"));
         assert_eq!(parse("").ok(), Some(Config::default()));
-        let config = parse("# mine\nagent = \"claude\"\n[of.tomorrow]\nx = 1\n").ok();
-        assert_eq!(config.and_then(|config| config.agent).as_deref(), Some("claude"));
+        let config = parse("# mine\nagent = \"claude\"\n[of.tomorrow]\nx = 1\n").expect("settings");
+        assert_eq!(config.agent.as_deref(), Some("claude"));
+        assert_eq!(config.unknown.len(), 1, "{:?}", config.unknown);
         let serve = parse("[serve]\nlisten = [\"7700\", \"[::1]:7700\"]\ntls_cert = \"box.pem\"\n")
             .expect("settings")
             .serve;
