@@ -50,6 +50,8 @@ pub fn for_agent(
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use super::*;
 
     #[test]
@@ -68,5 +70,20 @@ mod tests {
         ] {
             assert_eq!(is_for_agents(OsStr::new(name), &["ANTHROPIC_"]), passed, "{name}");
         }
+    }
+
+    #[test]
+    fn the_guide_has_the_list() {
+        let page = include_str!("../../../docs/guide/agents.md");
+        let (_, section) = page.split_once("\n## Variables\n").expect("a section about variables");
+        let rows = section
+            .lines()
+            .skip_while(|line| !line.starts_with('|'))
+            .take_while(|line| line.starts_with('|'));
+        // What single agents get is in their table.
+        let general: String = rows.filter(|row| !row.starts_with("| its own |")).collect();
+        let told: BTreeSet<&str> = general.split('`').skip(1).step_by(2).collect();
+        let listed: BTreeSet<&str> = [NAMES, PREFIXES, SUFFIXES].concat().into_iter().collect();
+        assert_eq!(told, listed);
     }
 }

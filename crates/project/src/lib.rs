@@ -2,6 +2,8 @@
 //! people begin with. What it means is in the domain, what is done with it is left to others.
 
 mod check;
+#[cfg(test)]
+mod documented;
 mod read;
 mod spans;
 pub mod starting_file;

@@ -1,9 +1,10 @@
 //! Tools for tests: a disk that loses what a real one may lose, the seeded numbers that decide what, and made-up homes
-//! and sessions; and a real Postgres.
+//! and sessions; a real Postgres; and the commands of documentation.
 //!
 //! Nothing else here reads a clock or the system's randomness: a failure is reproduced by its seed alone.
 
 pub mod clock;
+pub mod documents;
 pub mod gated;
 pub mod made;
 pub mod postgres_server;

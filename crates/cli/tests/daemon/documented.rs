@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::process::{Command, Output};
 
+use rekindle_testkit::documents::{Example, Page};
 use serde_json::Value;
 
 use crate::lab::{Lab, PATIENCE, REKINDLE};
@@ -11,38 +12,6 @@ const DOCUMENT: &str = include_str!("../../../../docs/http-api.md");
 
 /// Stands for anything.
 const ANY: &str = "…";
-
-/// A command, and what is shown below it.
-#[derive(Debug, Default)]
-struct Example {
-    command: String,
-    shown: Vec<String>,
-}
-
-/// Returns the commands of all blocks, in order.
-fn examples(document: &str) -> Vec<Example> {
-    let mut examples: Vec<Example> = Vec::new();
-    let mut within = false;
-    for line in document.lines() {
-        match (within, line) {
-            (false, "```console") => within = true,
-            (true, "```") => within = false,
-            (true, line) => match (line.strip_prefix("$ "), examples.last_mut()) {
-                (Some(command), _) => {
-                    examples.push(Example { command: command.into(), ..Example::default() })
-                }
-                // A quote that is open goes on in the next line.
-                (None, Some(last)) if last.command.matches('\'').count() % 2 == 1 => {
-                    last.command.push_str(&format!("\n{line}"));
-                }
-                (None, Some(last)) => last.shown.push(line.to_owned()),
-                (None, None) => panic!("a block begins with its command: {line}"),
-            },
-            _ => {}
-        }
-    }
-    examples
-}
 
 /// What the reader has by now: shell lines that were run before, and names for ids.
 struct Reader<'a> {
@@ -146,7 +115,8 @@ fn every_example_of_the_interface_does_what_it_shows() {
         curl.is_ok_and(|curl| curl.status.success()),
         "curl is missing; on Debian and Ubuntu: apt-get install curl"
     );
-    let examples = examples(DOCUMENT);
+    let page = Page::parse(DOCUMENT);
+    let examples: Vec<&Example> = page.examples().collect();
     assert!(examples.len() >= 30, "only {} examples were found", examples.len());
     let mut lab = Lab::without_daemon();
     // As if it were installed.
@@ -154,7 +124,7 @@ fn every_example_of_the_interface_does_what_it_shows() {
     let path = format!("{beside}:{}", std::env::var("PATH").unwrap_or_default());
     lab.start_with(&[], &[("PATH", &path)]);
     let mut reader = Reader { lab: &lab, before: String::new(), names: Vec::new() };
-    examples.iter().for_each(|example| reader.follow(example));
+    examples.into_iter().for_each(|example| reader.follow(example));
     lab.died();
 }
 
