@@ -23,6 +23,8 @@ pub(crate) enum Command {
     Demo(Vec<OsString>),
     /// Build, and run `rekindle chaos` with these arguments.
     Chaos(Vec<OsString>),
+    /// Draw the picture in README.md.
+    Picture,
     /// Fuzz the HTTP interface.
     FuzzApi(ApiArgs),
     /// Check the house rules.
@@ -47,7 +49,8 @@ impl Command {
             "demo" => passed_on(args, DEMO, Command::Demo),
             "chaos" => passed_on(args, CHAOS, Command::Chaos),
             "fuzz" => fuzz_api(args),
-            "house" => house(args),
+            "house" => alone(args, "house", HOUSE, Command::House),
+            "picture" => alone(args, "picture", PICTURE, Command::Picture),
             "help" => Ok(Command::Help(HELP)),
             _ => Err(Failure::new(format!("there is no command `{name}`\n\n{HELP}"))),
         }
@@ -98,11 +101,12 @@ fn number(args: &mut lexopt::Parser, name: &str, least: u32) -> Result<u32> {
     if number < least { Err(Failure::new(format!("{name}: at least {least}"))) } else { Ok(number) }
 }
 
-fn house(mut args: lexopt::Parser) -> Result<Command> {
+/// Reads the arguments of a command that has none.
+fn alone(mut args: lexopt::Parser, name: &str, help: &'static str, command: Command) -> Result<Command> {
     match args.next()? {
-        None => Ok(Command::House),
-        Some(Short('h') | Long("help")) => Ok(Command::Help(HOUSE)),
-        Some(other) => Err(unexpected(other, "house")),
+        None => Ok(command),
+        Some(Short('h') | Long("help")) => Ok(Command::Help(help)),
+        Some(other) => Err(unexpected(other, name)),
     }
 }
 
@@ -123,12 +127,14 @@ Commands:
   chaos    build both binaries and run `rekindle chaos`
   fuzz     let made-up requests at the product, and look whether it stands
   house    check the house rules alone
+  picture  draw docs/demo.svg, the picture in README.md, from a real run
   help     say this; `cargo xtask COMMAND --help` says more
 
 Examples:
   cargo xtask test                 everything CI checks
   cargo xtask test torn_tail       only the tests whose name contains `torn_tail`
   cargo xtask house                only the house rules
+  cargo xtask picture              the picture in README.md, again
   cargo xtask fuzz api             only the fuzz of the HTTP interface
   cargo xtask demo                 build, and watch it work
   cargo xtask chaos                build, and have it test itself on this machine
@@ -201,13 +207,22 @@ Examples:
   cargo xtask fuzz api --seconds 600 --seed 7  ten minutes of other requests";
 
 const HOUSE: &str = "\
-Check the house rules alone: layers, file heads, file sizes, forbidden words, cited promises. Prints one line for each violation:
+Check the house rules alone: layers, file heads, file sizes, forbidden words, cited promises, dead links. Prints one line for each violation:
 file, line, what is wrong, what to do.
 
 Usage: cargo xtask house
 
 Examples:
   cargo xtask house                exit code 0 if all rules hold, 1 if not";
+
+const PICTURE: &str = "\
+Draw docs/demo.svg, the picture in README.md: builds both binaries, runs `rekindle demo` at a terminal of its own, and draws what it
+showed and when. Commit the result.
+
+Usage: cargo xtask picture
+
+Examples:
+  cargo xtask picture              when what the demonstration says has changed";
 
 #[cfg(test)]
 mod tests {
@@ -258,7 +273,7 @@ mod tests {
 
     #[test]
     fn every_command_has_a_help_that_names_it() {
-        for name in ["test", "bench", "demo", "chaos", "fuzz", "house"] {
+        for name in ["test", "bench", "demo", "chaos", "fuzz", "house", "picture"] {
             let Ok(Command::Help(help)) = parsed(&format!("{name} --help")) else {
                 panic!("{name} has none")
             };

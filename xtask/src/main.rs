@@ -56,6 +56,7 @@ fn run(command: Command) -> Result<bool> {
             // Only a debug build can be killed between any two steps.
             show(&root, "", "chaos", args)
         }
+        Command::Picture => picture(&root),
         Command::FuzzApi(args) => fuzz::api(&root, args).map(|()| true),
         Command::House => Ok(plan::house(&root).status()?.success()),
         Command::Help(text) => {
@@ -74,6 +75,17 @@ fn show(root: &Path, profile: &str, command: &str, args: Vec<OsString>) -> Resul
     eprintln!("2 of 2: rekindle {command}");
     let run = format!("run {profile} --quiet --locked -p rekindle --bin rekindle -- {command}");
     Ok(Invocation::new(root, &run).args(args).status()?.success())
+}
+
+/// Records a run of the demonstration and draws the picture in README.md from it.
+fn picture(root: &Path) -> Result<bool> {
+    // The times in the picture are those of a build as tests have it: nothing else has to be compiled.
+    let build = Invocation::new(root, "build --locked -p rekindle --bins -p rekindle-picture");
+    build.succeed().context(|| "the binaries could not be built")?;
+    let directory = env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), |own| root.join(own));
+    let draw = Invocation::new(root, "run --quiet --locked -p rekindle-picture -- docs/demo.svg");
+    let demo = [directory.join("debug/rekindle").into_os_string(), "demo".into()];
+    Ok(draw.args(demo).status()?.success())
 }
 
 /// Tells whether the benchmarks that are asked for start holders or daemons, whose executables are another package's.
