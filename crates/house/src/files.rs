@@ -8,7 +8,7 @@ use std::process::Command;
 
 use crate::SourceFile;
 
-/// Reads the Rust files, the manifests and the map of the workspace, sorted by path.
+/// Reads the Rust files, the manifests and the pages of the workspace, sorted by path.
 pub(crate) fn read(root: &Path) -> io::Result<Vec<SourceFile>> {
     let mut paths = match from_git(root) {
         Some(paths) => paths,
@@ -31,10 +31,7 @@ pub(crate) fn read(root: &Path) -> io::Result<Vec<SourceFile>> {
 }
 
 fn is_of_interest(path: &str) -> bool {
-    path.ends_with(".rs")
-        || path == "Cargo.toml"
-        || path.ends_with("/Cargo.toml")
-        || path == "docs/promises.md"
+    path.ends_with(".rs") || path == "Cargo.toml" || path.ends_with("/Cargo.toml") || path.ends_with(".md")
 }
 
 /// Asks git; `None` without git, outside a repository, or if the repository is not about these files.
@@ -100,11 +97,17 @@ mod tests {
     }
 
     #[test]
-    fn only_sources_manifests_and_the_map_matter() {
-        for path in ["crates/store/src/wal.rs", "Cargo.toml", "crates/store/Cargo.toml", "docs/promises.md"] {
+    fn only_sources_manifests_and_pages_matter() {
+        for path in [
+            "crates/store/src/wal.rs",
+            "Cargo.toml",
+            "crates/store/Cargo.toml",
+            "docs/promises.md",
+            "README.md",
+        ] {
             assert!(is_of_interest(path), "{path}");
         }
-        for path in ["Cargo.lock", "README.md", "ARCHITECTURE.md", "fixtures/home.json"] {
+        for path in ["Cargo.lock", "docs/demo.svg", "fixtures/home.json"] {
             assert!(!is_of_interest(path), "{path}");
         }
     }

@@ -53,6 +53,8 @@ const LAYERS: &[(&str, &[&str])] = &[
         ],
     ),
     ("house", &[]),
+    // It draws what any command shows.
+    ("picture", &[]),
     (
         "cli",
         &[

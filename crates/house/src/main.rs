@@ -6,9 +6,11 @@ mod code;
 mod commands;
 mod files;
 mod layers;
+mod links;
 mod paths;
 mod promises;
 mod shape;
+mod variables;
 mod words;
 
 use std::fmt;
@@ -61,7 +63,7 @@ fn main() -> ExitCode {
 /// Checks the workspace at `root`, prints a line for each violation, and returns whether there was none.
 fn report(root: &Path, out: &mut impl Write) -> io::Result<bool> {
     let files = files::read(root)?;
-    let violations = check(&files);
+    let violations = check(&files, &|path| root.join(path).exists());
     for violation in &violations {
         writeln!(out, "{violation}")?;
     }
@@ -73,14 +75,16 @@ fn report(root: &Path, out: &mut impl Write) -> io::Result<bool> {
     Ok(violations.is_empty())
 }
 
-/// Applies every rule; the result is sorted by place.
-fn check(files: &[SourceFile]) -> Vec<Violation> {
+/// Applies every rule; the result is sorted by place. What is no file of the list may still be there, and links may lead to it.
+fn check(files: &[SourceFile], exists: &dyn Fn(&str) -> bool) -> Vec<Violation> {
     let mut violations = layers::check(files);
     violations.extend(circles::check(files));
     violations.extend(shape::check(files));
     violations.extend(words::check(files));
     violations.extend(commands::check(files));
     violations.extend(promises::check(files));
+    violations.extend(links::check(files, exists));
+    violations.extend(variables::check(files));
     violations.sort();
     violations
 }
@@ -110,12 +114,15 @@ mod tests {
         let files = [
             file("xtask/src/main.rs", "fn main() {}\n"),
             file("crates/domain/Cargo.toml", "[dependencies]\nrekindle-store.workspace = true\n"),
-            file("crates/domain/src/lib.rs", "//! Decides.\nuse std::fs;\n"),
+            file("crates/domain/src/lib.rs", "//! Decides.\nuse std::fs;\nf(\"REKINDLE_X\");\n"),
+            file("README.md", "[nowhere](none.md)\n"),
         ];
-        let found = check(&files);
+        let found = check(&files, &|_| false);
         let expected = [
+            "README.md:1",
             "crates/domain/Cargo.toml:2",
             "crates/domain/src/lib.rs:2",
+            "crates/domain/src/lib.rs:3",
             "docs/promises.md:1",
             "xtask/src/main.rs:1",
         ];
