@@ -49,6 +49,7 @@ pub(crate) fn gist(event: &Event<'_>) -> Option<String> {
         Event::PipelineFailed(end) => reason(end.reason.as_deref(), end.by.as_deref()),
         Event::PipelineAborted(end) => reason(end.reason.as_deref(), end.by.as_deref()),
         Event::PipelineReopened(end) => reason(end.reason.as_deref(), end.by.as_deref()),
+        Event::PipelineBudget(budget) => budget.notice.to_string(),
         Event::PipelineImported(imported) => {
             let from = imported.machine.as_deref().map(|machine| format!("from {machine}"));
             let to = imported.working_dir.as_deref().map(|directory| format!("to {directory}"));
@@ -68,7 +69,7 @@ pub(crate) fn style(kind: &str) -> Option<Style> {
     Some(match kind {
         "step.finished" | "pipeline.completed" => GOOD,
         "pipeline.failed" | "pipeline.aborted" => BAD,
-        "step.interrupted" | "pipeline.drift" => WARN,
+        "step.interrupted" | "pipeline.drift" | "pipeline.budget" => WARN,
         "step.intended" => DIM,
         _ if kind.starts_with("pipeline.") || kind.starts_with("step.") => COURSE,
         _ => return None,
@@ -109,6 +110,7 @@ mod tests {
                 "by user:ada: not wanted any more",
                 "by user:ada: forced",
                 "from laptop to /elsewhere",
+                "the run has used 8100 of 10000 tokens",
             ]
         );
     }

@@ -117,6 +117,7 @@ impl Progress {
                 let by = end.by.as_deref().map(|by| format!(" by {by}")).unwrap_or_default();
                 vec![self.line(ts, &styled(COURSE, sanitise::line(&format!("reopened{by}"))))]
             }
+            Event::PipelineBudget(budget) => vec![self.line(ts, &styled(WARN, budget.notice))],
             Event::PipelineImported(imported) => {
                 self.current = None;
                 let from = imported.machine.as_deref().map(|machine| format!(" from {machine}"));

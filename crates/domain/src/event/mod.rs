@@ -32,10 +32,10 @@ pub use drift::{AgentDrift, DirectoryChange, DirectoryDrift, Drift, GitDrift, Ru
 pub use persistence::{BadCompression, Compression, Persistence};
 pub use pipeline::{
     AgentConfig, AgentIdentity, BlobRef, DEFAULT_HEARTBEAT_S, DEFAULT_PIPELINE, DEFAULT_ROUNDS,
-    DEFAULT_STALLED_AFTER_S, InputValue, OnCut, OnDrift, PathList, PipelineAborted, PipelineCompleted,
-    PipelineConfig, PipelineDrift, PipelineFailed, PipelineImported, PipelineReopened, PipelineStarted,
-    ProjectConfig, StageConfig, StepBegan, StepCounts, StepCut, StepFinished, StepIntended, StepInterrupted,
-    TaskConfig, UnknownKeys,
+    DEFAULT_STALLED_AFTER_S, InputValue, OnCut, OnDrift, PathList, PipelineAborted, PipelineBudget,
+    PipelineCompleted, PipelineConfig, PipelineDrift, PipelineFailed, PipelineImported, PipelineReopened,
+    PipelineStarted, ProjectConfig, StageConfig, StepBegan, StepCounts, StepCut, StepFinished, StepIntended,
+    StepInterrupted, TaskConfig, UnknownKeys,
 };
 pub use raw::Raw;
 pub use restore::{SessionFilesRestored, SessionFilesRestoring};
@@ -208,6 +208,7 @@ impl Kind {
                     | Kind::TaskEnded
                     | Kind::PipelineStarted
                     | Kind::PipelineDrift
+                    | Kind::PipelineBudget
                     | Kind::StepInterrupted
                     | Kind::PipelineCompleted
                     | Kind::PipelineFailed
@@ -292,6 +293,7 @@ kinds! {
     PipelineAborted(PipelineAborted<'a>) = "pipeline.aborted", Pipeline, Disk;
     PipelineReopened(PipelineReopened<'a>) = "pipeline.reopened", Pipeline, Disk;
     PipelineImported(PipelineImported<'a>) = "pipeline.imported", Pipeline, Disk;
+    PipelineBudget(PipelineBudget) = "pipeline.budget", Pipeline, Disk;
 }
 
 /// What an agent thought aloud; written like what it said.

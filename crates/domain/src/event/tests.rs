@@ -13,7 +13,7 @@ const NAMES: &str = "session.created session.updated session.closed session.dele
     log.repaired status.derived \
     task.created task.claimed task.waiting task.resumed task.requeued task.changed task.cancel_requested task.retried task.ended \
     pipeline.started step.intended step.began step.finished step.interrupted \
-    pipeline.drift pipeline.completed pipeline.failed pipeline.aborted pipeline.reopened pipeline.imported";
+    pipeline.drift pipeline.completed pipeline.failed pipeline.aborted pipeline.reopened pipeline.imported pipeline.budget";
 
 #[test]
 fn every_kind_of_the_format_is_known_by_its_name() {

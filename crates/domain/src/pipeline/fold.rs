@@ -10,8 +10,8 @@ use super::state::{
     Attempt, Cut, DriftNote, Ended, Payload, PipelineState, RunStatus, Started, StepResult, StepState,
 };
 use crate::event::{
-    Event, IllegalTransition, OnCut, OnDrift, Options, PipelineDrift, PipelineImported, PipelineStarted,
-    StepBegan, StepCut, StepFinished, StepIntended, StepInterrupted,
+    Event, IllegalTransition, OnCut, OnDrift, Options, PipelineBudget, PipelineDrift, PipelineImported,
+    PipelineStarted, StepBegan, StepCut, StepFinished, StepIntended, StepInterrupted,
 };
 use crate::id::StepId;
 use crate::time::Timestamp;
@@ -42,6 +42,7 @@ impl PipelineState {
             Event::StepFinished(finished) => return self.finish(ts, finished),
             Event::StepInterrupted(interrupted) => return self.interrupt(ts, interrupted),
             Event::PipelineDrift(drift) => return self.note_drift(drift),
+            Event::PipelineBudget(budget) => return self.note_budget(budget),
             Event::PipelineCompleted(_) if self.following() != Following::Complete => {
                 return Err("not all of its stages are done".into());
             }
@@ -247,6 +248,14 @@ impl PipelineState {
         Ok(())
     }
 
+    fn note_budget(&mut self, budget: &PipelineBudget) -> Result<(), String> {
+        if self.budget_noted.is_some() {
+            return Err("that was said before".into());
+        }
+        self.budget_noted = Some(budget.notice);
+        Ok(())
+    }
+
     fn reopen(&mut self) -> Result<(), String> {
         if !matches!(self.status, RunStatus::Failed | RunStatus::Aborted) {
             return Err(format!("the run is {}", self.status.as_str()));
@@ -256,7 +265,7 @@ impl PipelineState {
         self.round_limit = self.round().saturating_add(rounds);
         (self.status, self.ended, self.is_reopened) = (RunStatus::Running, None, true);
         self.reopened = self.reopened.saturating_add(1);
-        self.is_imported = false;
+        (self.is_imported, self.budget_noted) = (false, None);
         Ok(())
     }
 

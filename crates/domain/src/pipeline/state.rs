@@ -9,10 +9,11 @@ use rpds::VectorSync;
 
 use super::outcome;
 use crate::blob_id::BlobId;
+use crate::budget::{Used, budget_notice};
 use crate::chain::Position;
 use crate::event::{
-    AgentIdentity, BlobRef, Budget, FilesTouched, OnCut, OnDrift, Options, PipelineConfig, ProjectConfig,
-    Raw, StageConfig, StepCounts, StepCut, TaskConfig, Usage,
+    AgentIdentity, BlobRef, Budget, BudgetNotice, BudgetScope, FilesTouched, OnCut, OnDrift, Options,
+    PipelineConfig, ProjectConfig, Raw, StageConfig, StepCounts, StepCut, TaskConfig, Usage,
 };
 use crate::id::{PipelineId, RunId, SessionId, StepId, StepKey};
 use crate::string_enum::string_enums;
@@ -55,6 +56,8 @@ pub struct PipelineState {
     pub(super) is_reopened: bool,
     /// How often somebody had it go on after it had ended.
     pub(super) reopened: u32,
+    /// What was said when most of its budget was used.
+    pub(super) budget_noted: Option<BudgetNotice>,
     /// It came here from another home, and nobody has said yet that it goes on.
     pub is_imported: bool,
     /// What was asked and said, counted.
@@ -261,6 +264,7 @@ impl PipelineState {
             round_limit: 0,
             is_reopened: false,
             reopened: 0,
+            budget_noted: None,
             is_imported: false,
             counts: Counts::default(),
         }
@@ -319,6 +323,13 @@ impl PipelineState {
         Some(Budget { tokens: often(tokens), cost, wall_s: often(wall_s), turns: often(turns) })
     }
 
+    /// Tells that most of its budget is used, if that is so and was not said yet.
+    pub fn budget_notice(&self, used: &Used) -> Option<BudgetNotice> {
+        let is_asked = self.status == RunStatus::Running && self.budget_noted.is_none();
+        let notice = budget_notice(BudgetScope::Run, &self.budget()?, used)?;
+        (is_asked && !notice.exceeded).then_some(notice)
+    }
+
     /// Returns a stage that it goes through, and its place among them.
     pub fn stage(&self, name: &str) -> Option<(usize, &StageConfig)> {
         self.started.as_ref()?.stages.stage(name)
@@ -338,7 +349,7 @@ impl PartialEq for PipelineState {
                 other.reopened,
                 other.counts,
             )
-            && self.is_imported == other.is_imported
+            && (self.is_imported, self.budget_noted) == (other.is_imported, other.budget_noted)
             && (&self.started, &self.ended) == (&other.started, &other.ended)
             && self.steps.iter().eq(other.steps.iter())
     }

@@ -229,7 +229,8 @@ impl SessionState {
             | Event::PipelineFailed(_)
             | Event::PipelineAborted(_)
             | Event::PipelineReopened(_)
-            | Event::PipelineImported(_) => return Err("it belongs into the ledger of a pipeline run".into()),
+            | Event::PipelineImported(_)
+            | Event::PipelineBudget(_) => return Err("it belongs into the ledger of a pipeline run".into()),
         }
         Ok(())
     }

@@ -12,6 +12,7 @@ mod tasks;
 #[cfg(test)]
 mod tests;
 
+use rekindle_domain::event::{BudgetNotice, BudgetScope};
 use rekindle_domain::id::{RunId, StreamId};
 use rekindle_domain::session::SessionState;
 use rekindle_domain::time::Timestamp;
@@ -67,4 +68,20 @@ fn one_line(why: &str) -> String {
         Some((at, _)) => format!("{}…", &line[..at]),
         None => line,
     }
+}
+
+/// Returns how much of a budget is used, in words.
+fn budget_text(notice: &BudgetNotice) -> String {
+    let BudgetNotice { scope, part, used, limit, exceeded } = notice;
+    let whose = match scope {
+        BudgetScope::Day => "of the day".to_owned(),
+        scope => format!("of the {}", scope.as_str()),
+    };
+    let how_much = if *exceeded { "all" } else { "most" };
+    format!("{how_much} of the {} {whose} is used: {} of {}", part.name(), number(*used), number(*limit))
+}
+
+/// Writes a number without a fraction that says nothing.
+fn number(value: f64) -> String {
+    if value.fract() == 0.0 { format!("{value:.0}") } else { format!("{value:.2}") }
 }

@@ -1,4 +1,5 @@
-//! Notices of pipeline runs, from the records of their ledgers: that a run has ended, or that a person is needed for it to go on. What an
+//! Notices of pipeline runs, from the records of their ledgers: that a run has ended, that a person is needed for it to go on, or that most
+//! of its budget is used. What an
 //! agent of a step asks is told of its session.
 
 use rekindle_domain::event::{Event, OnCut, OnDrift, StepCut};
@@ -7,7 +8,7 @@ use rekindle_domain::line::Line;
 use rekindle_domain::pipeline::next_step::MOST_ATTEMPTS;
 use rekindle_domain::pipeline::{PipelineState, RunStatus, Started};
 
-use super::{Derived, event_id, one_line};
+use super::{Derived, budget_text, event_id, one_line};
 use crate::notice::{Notice, NoticeKind};
 
 /// Returns the notice that a record of a run's ledger makes, if it makes one.
@@ -31,6 +32,7 @@ pub fn pipeline_notice(run: PipelineId, started: &Started, line: &Line<'_>) -> O
             let why = format!("files are not as {} expects them", drift.step_id);
             (NoticeKind::Waiting, Some(why))
         }
+        Event::PipelineBudget(budget) => (NoticeKind::Budget, Some(budget_text(&budget.notice))),
         // Whoever aborted it knows.
         _ => return None,
     };

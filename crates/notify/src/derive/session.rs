@@ -2,15 +2,13 @@
 
 use std::collections::HashMap;
 
-use rekindle_domain::event::{
-    BudgetNotice, BudgetScope, CancelReason, Event, Kind, RunCompleted, RunWaiting, WaitKind,
-};
+use rekindle_domain::event::{CancelReason, Event, Kind, RunCompleted, RunWaiting, WaitKind};
 use rekindle_domain::id::{RunId, TaskId};
 use rekindle_domain::line::Line;
 use rekindle_domain::session::SessionState;
 use rekindle_domain::text_excerpt::last_line;
 
-use super::{Derived, of_session, one_line};
+use super::{Derived, budget_text, of_session, one_line};
 use crate::notice::{NoticeKind, Question};
 
 /// What decides how the end of a run is told.
@@ -170,20 +168,4 @@ impl<'a> SessionNotices<'a> {
         more(&mut derived);
         self.found.push(derived);
     }
-}
-
-/// Returns how much of a budget is used, in words.
-fn budget_text(notice: &BudgetNotice) -> String {
-    let BudgetNotice { scope, part, used, limit, exceeded } = notice;
-    let whose = match scope {
-        BudgetScope::Day => "of the day".to_owned(),
-        scope => format!("of the {}", scope.as_str()),
-    };
-    let how_much = if *exceeded { "all" } else { "most" };
-    format!("{how_much} of the {} {whose} is used: {} of {}", part.name(), number(*used), number(*limit))
-}
-
-/// Writes a number without a fraction that says nothing.
-fn number(value: f64) -> String {
-    if value.fract() == 0.0 { format!("{value:.0}") } else { format!("{value:.2}") }
 }

@@ -398,6 +398,11 @@ fn a_run_tells_of_its_end_and_of_what_it_waits_for() {
             Some((NoticeKind::Waiting, "files are not as implement-1 expects them".into())),
         ),
         ("", r#"pipeline.drift "step_id":"implement-1",TREES,"decision":"accept""#.into(), None),
+        (
+            "",
+            r#"pipeline.budget "scope":"run","part":"cost","used":4.1,"limit":5.0,"exceeded":false"#.into(),
+            Some((NoticeKind::Budget, "most of the cost of the run is used: 4.10 of 5".into())),
+        ),
     ] {
         assert_eq!(told(on_cut, &record), expected, "{record}");
     }

@@ -15,7 +15,7 @@ use std::borrow::Cow;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Budget, ChangedFiles, Options};
+use super::{Budget, BudgetNotice, ChangedFiles, Options};
 use crate::blob_id::BlobId;
 use crate::id::StepId;
 use crate::path_name::PathName;
@@ -104,6 +104,14 @@ pub struct PipelineImported<'a> {
     /// Where its steps work from now on, if that is another directory.
     #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
     pub working_dir: Option<Cow<'a, str>>,
+}
+
+/// Most of a run's budget is used: recorded once, until somebody grants as much again.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct PipelineBudget {
+    /// The budget, and how much of it.
+    #[serde(flatten)]
+    pub notice: BudgetNotice,
 }
 
 /// A list of paths, of which the first are named.

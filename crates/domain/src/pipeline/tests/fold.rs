@@ -1,8 +1,12 @@
 //! What may follow in a ledger, and what follows a step.
 
+use std::sync::Arc;
+
 use super::script::{Ledger, id, pipeline_id, tree};
-use crate::event::{Event, OnDrift, PipelineStarted};
+use crate::budget::Used;
+use crate::event::{Budget, BudgetScope, Event, OnDrift, PipelineBudget, PipelineStarted};
 use crate::pipeline::{FailReason, Following, PipelineState, RunStatus};
+use crate::time::Timestamp;
 
 /// A run up to a finished review of the first round.
 const REVIEWED: &str = "start; intend implement-1; began; finish completed; intend review-1; began;";
@@ -97,6 +101,30 @@ fn a_run_that_goes_on_after_its_end_repeats_no_finished_step() {
     let done = format!("{REVIEWED} finish trivial; intend document-1; began; finish completed; complete;");
     refused(&done, "reopen", "the run is completed");
     refused(&done, "abort", "the run is completed");
+}
+
+#[test]
+fn that_most_of_a_budget_is_used_is_said_once_for_each_grant() {
+    let began = "start; intend implement-1; began; budget;";
+    refused(began, "budget", "that was said before");
+    refused(&format!("{began} interrupt agent_gone; began"), "budget", "that was said before");
+    refused("start; abort", "budget", "the run is aborted");
+    let again = format!("{began} abort; reopen;");
+    assert!(Ledger::of(&again).state.budget_noted.is_none());
+    refused(&format!("{again} budget"), "budget", "that was said before");
+
+    let mut state = Ledger::of("start; intend implement-1; began").state;
+    let used = |tokens| Used { tokens: Some(tokens), ..Used::default() };
+    assert_eq!(state.budget_notice(&used(90)), None, "it has none");
+    let mut started = state.started.as_deref().expect("started").clone();
+    started.budget = Some(Budget { tokens: Some(100), ..Budget::default() });
+    state.started = Some(Arc::new(started));
+    assert_eq!(state.budget_notice(&used(79)), None);
+    let notice = state.budget_notice(&used(80)).expect("most of it");
+    assert_eq!((notice.scope, notice.used, notice.limit), (BudgetScope::Run, 80.0, 100.0));
+    assert_eq!(state.budget_notice(&used(100)), None, "all of it: the run ends");
+    state.apply(Timestamp::from_millis(1), &Event::PipelineBudget(PipelineBudget { notice })).expect("noted");
+    assert_eq!(state.budget_notice(&used(90)), None, "that was said");
 }
 
 #[test]

@@ -1,14 +1,15 @@
 //! Ledgers for tests as short text, a record a word or two: `start`, `intend review-1`, `began`, `remind`, `finish approved`,
 //! `finish completed to=7`, `cached completed`, `interrupt agent_gone`, `drift accept found=9`, `complete`, `fail`, `abort`,
-//! `reopen`, `import`.
+//! `reopen`, `import`, `budget`.
 
 use std::borrow::Cow;
 
 use crate::blob_id::BlobId;
 use crate::event::{
-    AgentIdentity, ChangedFiles, Event, OnCut, OnDrift, Options, PathList, PipelineAborted,
-    PipelineCompleted, PipelineDrift, PipelineFailed, PipelineImported, PipelineReopened, PipelineStarted,
-    ProjectConfig, ResumePolicy, StepBegan, StepCounts, StepCut, StepFinished, StepInterrupted, Usage,
+    AgentIdentity, BudgetNotice, BudgetPart, BudgetScope, ChangedFiles, Event, OnCut, OnDrift, Options,
+    PathList, PipelineAborted, PipelineBudget, PipelineCompleted, PipelineDrift, PipelineFailed,
+    PipelineImported, PipelineReopened, PipelineStarted, ProjectConfig, ResumePolicy, StepBegan, StepCounts,
+    StepCut, StepFinished, StepInterrupted, Usage,
 };
 use crate::id::{PipelineId, RunId, RunName, SessionId, StepId, StepKey};
 use crate::pipeline::compose::{self, Intention};
@@ -193,6 +194,16 @@ impl Ledger {
                 machine: Some("elsewhere".into()),
                 made_at: None,
                 working_dir: Some("/here".into()),
+            }
+            .into(),
+            "budget" => PipelineBudget {
+                notice: BudgetNotice {
+                    scope: BudgetScope::Run,
+                    part: BudgetPart::Tokens,
+                    used: 8.0,
+                    limit: 10.0,
+                    exceeded: false,
+                },
             }
             .into(),
             "reopen" => PipelineReopened { reason: None, by: Some("user:ada".into()) }.into(),

@@ -53,6 +53,24 @@ fn what_nobody_had_found_yet_is_found_by_the_next_daemon() {
     assert_eq!(lab.got(), ["completed 3"]);
 }
 
+/// Most of a pipeline run's budget is used, and the daemon is killed before anybody looks: the ledger has it, once.
+#[test]
+fn the_budget_of_a_pipeline_run_is_told_once_whoever_comes_next() {
+    let (disk, clock) = (SimDisk::new(1), Arc::new(SimClock::default()));
+    let mut lab = open(&disk, &clock);
+    let run = lab.begin_pipeline();
+    lab.work();
+    lab.append_to_pipeline(run, vec![most_of_the_budget()]);
+    let mut disk = disk;
+    for told in [&["budget 3"][..], &[], &[]] {
+        drop(lab);
+        disk = disk.process_kill(&mut Rng::new(1));
+        lab = open(&disk, &clock);
+        lab.pass(10_000);
+        assert_eq!(lab.got(), told);
+    }
+}
+
 /// Killed between the outbox and the delivery, or while it settles: the outbox has it.
 #[test]
 fn what_was_found_and_not_delivered_is_delivered_by_the_next_daemon() {

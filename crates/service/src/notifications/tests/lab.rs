@@ -5,10 +5,11 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use rekindle_domain::event::{
-    InterruptReason, MessageAgent, Provider, Raw, ResumeHow, RunCompleted, RunInterrupted, RunResumed,
-    RunStarted, RunWaiting, SessionCreated, WaitKind,
+    BudgetNotice, BudgetPart, BudgetScope, Event, InterruptReason, MessageAgent, PipelineBudget, Provider,
+    Raw, ResumeHow, RunCompleted, RunInterrupted, RunResumed, RunStarted, RunWaiting, SessionCreated,
+    WaitKind,
 };
-use rekindle_domain::id::{BootId, MessageId, RunId, SessionId, StreamId, TokenId, WaitId};
+use rekindle_domain::id::{BootId, MessageId, PipelineId, RunId, SessionId, StreamId, TokenId, WaitId};
 use rekindle_domain::line::Draft;
 use rekindle_domain::projector::HolderProof;
 use rekindle_domain::time::Timestamp;
@@ -251,6 +252,34 @@ impl Lab {
         self.store.append(Append::as_needed(session, records)).expect("recorded");
     }
 
+    pub(super) fn append_to_pipeline(&self, run: PipelineId, records: Vec<Draft>) {
+        self.store.open_pipeline(run).expect("readable").expect("a run");
+        self.store.append(Append::as_needed(run, records)).expect("recorded");
+    }
+
+    /// Makes a pipeline run whose first step is about to begin.
+    pub(super) fn begin_pipeline(&self) -> PipelineId {
+        let id = PipelineId::from_ulid(7);
+        let record = |kind: &'static str, fields: String| {
+            Draft::from(Event::read(kind, fields.leak()).expect("a record"))
+        };
+        let hash = "01".repeat(32);
+        let stages = r#"{"default":{"stages":[{"name":"implement","agent":"a","prompt":"do it"}]}}"#;
+        let config = format!(r#"{{"version":1,"agents":{{"a":{{"agent":"claude"}}}},"pipelines":{stages}}}"#);
+        let started = format!(
+            r#"{{"pipeline":"default","config":{config},"config_hash":"{hash}","task":{{"id":"T-1","goal":"g"}},
+            "snapshot_id":"snap-010101010101","tree":"{hash}","working_dir":"/w","origin":"/w","by":"user:ada"}}"#
+        );
+        let intended = format!(
+            r#"{{"step_id":"implement-1","stage":"implement","round":1,"action":"implement","key":"ik:{hash}","from":"{hash}",
+            "inputs_hash":"{hash}"}}"#
+        );
+        self.store.create_pipeline(id).expect("a run");
+        let records = vec![record("pipeline.started", started), record("step.intended", intended)];
+        self.store.append(Append::as_needed(id, records)).expect("recorded");
+        id
+    }
+
     /// Makes a session with a run.
     pub(super) fn begin(&self, session: SessionId) {
         let created = SessionCreated {
@@ -319,4 +348,10 @@ pub(super) fn answered(run_id: RunId, wait_id: WaitId) -> Draft {
 pub(super) fn said(text: &str) -> Draft {
     let (run_id, message_id) = (Some(run(1)), MessageId::mint(1, 1));
     MessageAgent { run_id, message_id, content: Raw::text(text), partial: false }.into()
+}
+
+/// Most of the budget of a pipeline run is used.
+pub(super) fn most_of_the_budget() -> Draft {
+    let (scope, part) = (BudgetScope::Run, BudgetPart::Tokens);
+    PipelineBudget { notice: BudgetNotice { scope, part, used: 8.0, limit: 10.0, exceeded: false } }.into()
 }

@@ -1,14 +1,15 @@
-//! The budget of a run: what its steps used, in all attempts, and whether anything is left.
+//! The budget of a run: what its steps used, in all attempts, whether anything is left, and whether it is time to say that not much is.
 
 use std::time::Duration;
 
 use rekindle_domain::budget::{Used, budget_notice, nothing_left};
-use rekindle_domain::event::{BudgetPart, BudgetScope, Event};
+use rekindle_domain::event::{BudgetPart, BudgetScope, Event, PipelineBudget};
 use rekindle_domain::id::SessionId;
 use rekindle_domain::pipeline::PipelineState;
 
 use super::super::Pipelines;
 use super::Worker;
+use crate::error::Result;
 use crate::log_search::for_each_line;
 
 impl Worker {
@@ -22,12 +23,26 @@ impl Worker {
         Some(notice.part)
     }
 
-    /// Returns how long it is until the time that the run may take is used up, if one goes on.
+    /// Notes in the ledger that most of the run's budget is used, if that is so: whoever records it tells people elsewhere. Tells whether
+    /// it was noted.
+    pub(super) fn note_budget(&mut self, at: &Pipelines, state: &PipelineState) -> Result<bool> {
+        if state.budget().is_none() {
+            return Ok(false);
+        }
+        let used = self.used_so_far(at, state);
+        let Some(notice) = state.budget_notice(&used) else { return Ok(false) };
+        tracing::info!("{notice}");
+        self.append(at, state, vec![PipelineBudget { notice }.into()])?;
+        Ok(true)
+    }
+
+    /// Returns how long it is until the time that the run may take is used up, or nearly so, if one goes on.
     pub(super) fn budget_time_left(&mut self, at: &Pipelines, state: &PipelineState) -> Option<Duration> {
         let most = state.budget()?.wall_s?.saturating_mul(1000);
         state.current_step()?.open_attempt()?;
         let used = self.used_so_far(at, state).wall_ms;
-        Some(Duration::from_millis(most.saturating_sub(used).max(1)))
+        let next = [most / 10 * 8, most].into_iter().find(|at| *at > used).unwrap_or(most);
+        Some(Duration::from_millis(next.saturating_sub(used).max(1)))
     }
 
     /// Returns what all sessions of the run have used. One that was removed has taken with it what it used.

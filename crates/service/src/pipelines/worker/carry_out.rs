@@ -93,6 +93,9 @@ impl Worker {
         if at.views.workers.is_superseded() || at.views.workers.is_stopping() && begins(&step) {
             return Ok(Outcome::Rest(None));
         }
+        if self.note_budget(at, &state)? {
+            return Ok(Outcome::Again);
+        }
         // What the directory was is worth nothing once anything was done.
         let found = match step {
             NextStep::Capture => {

@@ -96,8 +96,14 @@ fn reason(home: &Home) -> String {
 fn a_run_ends_when_its_time_is_used_up() {
     let mut home = Home::new(&["hang", WRITES, APPROVES, PASSES]);
     home.start(with_budget(Budget { wall_s: Some(60), ..Budget::default() })).expect("started");
-    home.pass(Duration::from_secs(50));
+    home.pass(Duration::from_secs(47));
     assert!(home.news().ends_with("begin implement-1"), "{}", home.course());
+    // Most of it is used: that is said once, whoever looks again.
+    home.pass(Duration::from_secs(3));
+    assert_eq!(home.news(), "budget", "{}", home.course());
+    home.restart();
+    home.pass(Duration::from_secs(5));
+    assert_eq!(home.news(), "", "{}", home.course());
     home.wait_long();
     assert_eq!(home.news(), "finish implement-1 failed; failed", "{}", home.course());
     assert_eq!((home.state().status, home.scripted.living()), (RunStatus::Failed, 0));
