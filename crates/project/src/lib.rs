@@ -10,4 +10,4 @@ pub mod starting_file;
 mod string_offset;
 
 pub use check::{Located, check, parse};
-pub use read::{FILE, ReadError, read};
+pub use read::{FILE, ReadError, ReadFile, read};

@@ -4,6 +4,7 @@ use std::fs::File;
 use std::io::{self, ErrorKind, Read};
 use std::path::{Path, PathBuf};
 
+use rekindle_domain::blob_id::BlobId;
 use rekindle_domain::event::ProjectConfig;
 
 use crate::check::{Located, check};
@@ -51,8 +52,17 @@ impl ReadError {
     }
 }
 
+/// A file that is right.
+#[derive(Debug)]
+pub struct ReadFile {
+    /// What it says.
+    pub config: ProjectConfig,
+    /// BLAKE3 of its bytes, by which it is trusted.
+    pub hash: BlobId,
+}
+
 /// Reads a file and checks it; returns what it says, or everything that is wrong with it.
-pub fn read(path: &Path) -> Result<Result<ProjectConfig, Vec<Located>>, ReadError> {
+pub fn read(path: &Path) -> Result<Result<ReadFile, Vec<Located>>, ReadError> {
     let mut bytes = Vec::new();
     let read = File::open(path).and_then(|file| file.take(MOST_BYTES + 1).read_to_end(&mut bytes));
     read.map_err(|error| ReadError::of(path, error))?;
@@ -60,7 +70,7 @@ pub fn read(path: &Path) -> Result<Result<ProjectConfig, Vec<Located>>, ReadErro
         return Err(ReadError::TooLarge { path: path.to_owned() });
     }
     Ok(match String::from_utf8(bytes) {
-        Ok(text) => check(&text),
+        Ok(text) => check(&text).map(|config| ReadFile { config, hash: BlobId::of(text.as_bytes()) }),
         Err(error) => {
             let good = error.utf8_error().valid_up_to();
             let what = "this is no UTF-8; save the file as UTF-8".to_owned();

@@ -5,6 +5,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Output;
 
+use rekindle_domain::blob_id::BlobId;
 use serde_json::{Value, json};
 
 use crate::support::{Home, code, stderr, stdout};
@@ -111,14 +112,13 @@ stages = [{ name = "one", agent = "a", prompt = "do {{task.goal}}" }, { name = "
     fs::create_dir(work.join("tools")).expect("a directory");
     fs::write(work.join("tools/p.toml"), text).expect("written");
     let output = validate(&["tools/p.toml"]);
-    assert_eq!(
-        (code(&output), stdout(&output).as_str()),
-        (
-            0,
-            "default: implement (builder), review (reviewer), spec_maintain (builder)\n\
-             quick: one (a), verify (check: sh -c 'exit 0')\n"
-        )
+    let hash = BlobId::of(text.as_bytes());
+    let expected = format!(
+        "default: implement (builder), review (reviewer), spec_maintain (builder)\n\
+         quick: one (a), verify (check: sh -c 'exit 0')\n\
+         trusted with: rekindle pipeline run --trust {hash}\n"
     );
+    assert_eq!((code(&output), stdout(&output)), (0, expected));
     let told: Value = serde_json::from_str(&stdout(&validate(&["tools/p.toml", "--json"]))).expect("JSON");
     let quick = json!({"name": "quick", "max_rounds": 1,
         "stages": [{"name": "one", "agent": "a"}, {"name": "verify", "check": ["sh", "-c", "exit 0"]}]});
@@ -126,6 +126,7 @@ stages = [{ name = "one", agent = "a", prompt = "do {{task.goal}}" }, { name = "
         (&told["valid"], &told["problems"], &told["pipelines"][1]),
         (&json!(true), &json!([]), &quick)
     );
+    assert_eq!(told["hash"], json!(hash), "what `pipeline run --trust` wants");
 
     fs::write(work.join("rekindle.toml"), b"version = 1\n# \xff\n").expect("written");
     let output = validate(&[]);
@@ -157,9 +158,12 @@ fn a_file_to_begin_with_names_agents_that_are_here_and_replaces_none_unasked() {
         written.contains("agent = \"gemini\"") && written.contains("check = [\"cargo\", \"test\"]"),
         "{written}"
     );
+    let told = stdout(&validate());
     assert_eq!(
-        stdout(&validate()),
-        "default: implement (builder), review (reviewer), verify (check: cargo test), spec_maintain (builder)\n"
+        told.lines().next(),
+        Some(
+            "default: implement (builder), review (reviewer), verify (check: cargo test), spec_maintain (builder)"
+        )
     );
 
     // What is there stays, whatever it says.

@@ -39,6 +39,7 @@ fn a_run_needs_trust_goes_through_its_rounds_and_is_told_step_by_step() {
     // Where nobody can be asked nothing begins, and what it would need is said.
     let refused = lab.pipeline(&["run"]).exits(2).tells(&format!("--trust {hash}"));
     assert!(refused.err.contains("not trusted"), "{refused:#?}");
+    assert_eq!(lab.pipeline(&["--json", "validate"]).exits(0).json()["hash"], json!(hash));
     assert_eq!((lab.pipelines().len(), lab.home().join("trusted.json").exists()), (0, false));
     let shown = lab.pipeline(&["run", "--trust", &hash]).exits(0);
     let lines: Vec<&str> = shown.out.lines().map(|line| line.get(10..).unwrap_or_default()).collect();

@@ -1,14 +1,16 @@
-//! `rekindle pipeline validate`: everything that is wrong with a `rekindle.toml`, or what its pipelines are.
+//! `rekindle pipeline validate`: everything that is wrong with a `rekindle.toml`, or what its pipelines are and by which hash it is
+//! trusted.
 
 use std::path::PathBuf;
 
 use rekindle_client::failure::{Exit, Failure};
+use rekindle_display::hints::ours;
 use rekindle_display::pipeline::stage_text;
 use rekindle_domain::event::{PipelineConfig, StageConfig};
 use rekindle_domain::pipeline::builtin::resolved;
 use rekindle_project::ReadError;
 use rekindle_service::error::chain;
-use rekindle_terminal::output::{BOLD, styled};
+use rekindle_terminal::output::{BOLD, DIM, styled};
 use rekindle_terminal::sanitise;
 use serde_json::{Value, json};
 
@@ -16,12 +18,13 @@ use super::Context;
 
 /// Check a rekindle.toml, and say what its pipelines are
 ///
-/// Every problem is told with its line and column, and what to do about it; with any the exit code is 1. Nothing is started,
-/// and nothing is sent anywhere.
+/// Every problem is told with its line and column, and what to do about it; with any the exit code is 1. Of a file that is right the
+/// hash is told that `pipeline run --trust` wants. Nothing is started, and nothing is sent anywhere.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   rekindle pipeline validate
   rekindle pipeline validate tools/rekindle.toml
+  rekindle pipeline run --trust \"$(rekindle pipeline validate --json | jq -r .hash)\"
   rekindle pipeline validate --json | jq -r '.problems[] | \"\\(.line): \\(.what)\"'")]
 pub(super) struct Args {
     /// The file
@@ -31,8 +34,8 @@ pub(super) struct Args {
 
 pub(super) fn run(context: &Context, args: &Args) -> Result<Exit, Failure> {
     let file = &args.file;
-    let config = match rekindle_project::read(file).map_err(|error| unreadable(&error))? {
-        Ok(config) => resolved(config),
+    let (config, hash) = match rekindle_project::read(file).map_err(|error| unreadable(&error))? {
+        Ok(read) => (resolved(read.config), read.hash),
         Err(problems) => {
             let told = json!({"file": file, "valid": false, "problems": problems});
             context.print(&told, |out| {
@@ -43,11 +46,17 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<Exit, Failure> {
     };
     let pipelines: Vec<Value> =
         config.pipelines.iter().map(|(name, pipeline)| described(name, pipeline)).collect();
-    context.print(&json!({"file": file, "valid": true, "problems": [], "pipelines": pipelines}), |out| {
+    let told = json!({"file": file, "valid": true, "problems": [], "hash": hash, "pipelines": pipelines});
+    context.print(&told, |out| {
         for (name, pipeline) in &config.pipelines {
             let stages: Vec<String> = pipeline.stages.iter().map(stage_text).collect();
             writeln!(out, "{}: {}", styled(BOLD, name), sanitise::line(&stages.join(", ")))?;
         }
+        writeln!(
+            out,
+            "{}",
+            styled(DIM, format_args!("trusted with: {}", ours(format_args!("pipeline run --trust {hash}"))))
+        )?;
         Ok(())
     })?;
     Ok(Exit::Ok)
