@@ -11,6 +11,7 @@ mod samples;
 mod screen;
 mod status_text;
 mod table;
+mod waiting;
 mod words;
 
 pub use config_text::{config_runs, config_text, stage_text};
@@ -21,3 +22,4 @@ pub use resume_report::write_report;
 pub use screen::Screen;
 pub use status_text::{rest_lines, sum_text};
 pub use table::write_runs;
+pub use waiting::Waiting;

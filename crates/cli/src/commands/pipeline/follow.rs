@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use rekindle_client::follow::{Follow, Followed, Heard};
 use rekindle_client::{Client, Exit, Failure};
 use rekindle_display::hints::ours;
-use rekindle_display::pipeline::{Progress, Screen, rest_lines, sum_text};
+use rekindle_display::pipeline::{Progress, Screen, Waiting, rest_lines, sum_text};
 use rekindle_domain::line::Line;
 use rekindle_domain::pipeline::RunStatus;
 use rekindle_terminal::output::{self, DIM, styled};
@@ -49,10 +49,14 @@ enum Input {
 /// A run that is followed.
 struct Watched {
     followee: Followee,
+    /// What stands before its lines, if several runs are followed.
+    prefix: String,
     progress: Progress,
     exit: Option<Exit>,
-    /// What it was last said to wait for.
+    /// Why it was last said to wait for somebody.
     told: Option<PendingWhy>,
+    /// What was said of what else it waits for.
+    waiting: Waiting,
     /// When it was last looked at.
     looked: Instant,
 }
@@ -73,7 +77,8 @@ pub(super) fn follow(context: &Context, client: &Client, runs: Vec<Followee>) ->
     }
     let watched = runs.into_iter().map(|followee| {
         let prefix = if several { format!("{}  ", followee.task_id) } else { String::new() };
-        Watched { followee, progress: Progress::new(prefix), exit: None, told: None, looked: Instant::now() }
+        let (progress, waiting) = (Progress::new(prefix.clone()), Waiting::default());
+        Watched { followee, prefix, progress, exit: None, told: None, waiting, looked: Instant::now() }
     });
     let mut screen = Screen::new(context.json, several);
     let mut watched: Vec<Watched> = watched.collect();
@@ -198,22 +203,26 @@ impl Watched {
             self.exit = Some(exit_of(view.status));
             return Ok(());
         }
+        // What passes by itself is waited for.
+        for line in self.waiting.take(view, Instant::now()) {
+            screen.note(&format!("{}{line}", self.prefix));
+        }
         let Some(pending) = view.pending.as_ref().filter(|pending| self.told != Some(pending.why)) else {
             return Ok(());
         };
         self.told = Some(pending.why);
         if pending.why == PendingWhy::Person {
             let waits = ours("waits");
-            screen.note(&format!("{} {} waits for an answer: {waits}", pending.stage, pending.round));
+            let (prefix, stage, round) = (&self.prefix, &pending.stage, pending.round);
+            screen.note(&format!("{prefix}{stage} {round} waits for an answer: {waits}"));
             if !can_ask(context) {
                 self.exit = Some(Exit::Waiting);
             }
-        } else if pending.why.rests() || pending.why.passes() {
+        } else if pending.why.rests() {
             for line in rest_lines(view) {
-                screen.note(&line);
+                screen.note(&format!("{}{line}", self.prefix));
             }
-            // What passes by itself is waited for.
-            self.exit = pending.why.rests().then_some(Exit::Interrupted);
+            self.exit = Some(Exit::Interrupted);
         }
         Ok(())
     }
