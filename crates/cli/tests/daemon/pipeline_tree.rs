@@ -50,6 +50,10 @@ fn a_run_and_its_steps_are_shown_as_a_tree() {
     let below = listed.out.lines().skip_while(|line| !line.contains(name)).nth(1);
     assert!(below.is_some_and(|line| line.starts_with("  ")), "{listed:?}");
     lab.ran(&["task", "show", id]).exits(0).shows(&format!("pipeline show {name}")).shows("implement-1");
+    let nested = lab.ran(&["--json", "task", "show", name]).exits(0).json();
+    assert_eq!((&nested["id"], nested["steps"].as_array().map(Vec::len)), (&json!(id), Some(1)));
+    assert_eq!((&nested["steps"][0]["id"], &nested["steps"][0]["session_id"]), (&parts[0]["id"], session));
+    assert_eq!(lab.get(&format!("/api/tasks/{id}")).get("steps"), None, "the interface lists them");
 
     // Rows come back from the ledgers and logs, and say what those say.
     lab.kill();

@@ -18,6 +18,7 @@ mod validate;
 
 use rekindle_client::failure::{Exit, Failure};
 
+pub(super) use self::run_arg::find as find_run;
 use super::Context;
 
 /// Write down what agents do in a directory, and have it done stage by stage

@@ -66,7 +66,8 @@ fn named(name: &str) -> Option<Named> {
     (digits && whole.len() < 48).then_some(Named::Prefix(whole))
 }
 
-fn find(name: &str, client: &Client) -> Result<PipelineView, Failure> {
+/// Finds the run that a name means.
+pub(in crate::commands) fn find(name: &str, client: &Client) -> Result<PipelineView, Failure> {
     let prefix = match named(name) {
         Some(Named::Whole(whole)) => {
             return client.get(&path(&whole)).map_err(|failure| match failure.code() {

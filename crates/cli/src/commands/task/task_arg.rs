@@ -1,13 +1,15 @@
-//! Which task is meant: an id, or the beginning of one that only one task has.
+//! Which task is meant: an id, or the beginning of one that only one task has, or the run of a pipeline that it is.
 
 use rekindle_client::{Client, Failure};
 use rekindle_domain::id::TaskId;
 use rekindle_wire::view::TaskList;
 
+use crate::commands::pipeline::find_run as find_pipeline;
+
 /// Names a task.
 #[derive(Debug, Clone, clap::Args)]
 pub(super) struct TaskArg {
-    /// The task's id, or the beginning of it; `task_` may be left out
+    /// The task's id, or the beginning of it; `task_` may be left out. Or the name of a run of a pipeline, `run-…`
     #[arg(value_name = "TASK")]
     task: String,
 }
@@ -24,6 +26,9 @@ const NAMED: usize = 8;
 
 /// Finds the task that a name means.
 pub(super) fn find(name: &str, client: &Client) -> Result<TaskId, Failure> {
+    if name.starts_with("run-") {
+        return find_run(name, client);
+    }
     let rest = name.strip_prefix("task_").unwrap_or(name);
     let whole = format!("{}_{rest}", TaskId::PREFIX);
     let id: TaskId = whole.parse().map_err(|_| {
@@ -52,4 +57,13 @@ pub(super) fn find(name: &str, client: &Client) -> Result<TaskId, Failure> {
             Err(Failure::usage("task_ambiguous", format!("{whole} could be {}", names.join(", "))))
         }
     }
+}
+
+/// Finds the task that a run of a pipeline is.
+fn find_run(name: &str, client: &Client) -> Result<TaskId, Failure> {
+    let run = find_pipeline(name, client)?;
+    let number = run.id.to_ulid();
+    number
+        .map(TaskId::from_ulid)
+        .ok_or_else(|| Failure::usage("task_unknown", format!("{} is no task here", run.run_id)))
 }
