@@ -9,12 +9,15 @@ use serde::{Deserialize, Serialize};
 
 use crate::blob_id::BlobId;
 use crate::chain::ChainHash;
-use crate::id::{RunName, SessionId};
+use crate::id::{RunName, SessionId, StepKey};
 use crate::kept_snapshot::SnapshotName;
 use crate::time::Timestamp;
 
-/// The newest format that this code knows: bundles with runs of pipelines have it.
-pub const BUNDLE_FORMAT: u32 = 2;
+/// The newest format that this code knows: bundles with results that runs of pipelines share have it.
+pub const BUNDLE_FORMAT: u32 = 3;
+
+/// The format of bundles with runs of pipelines.
+const FORMAT_OF_RUNS: u32 = 2;
 
 /// The format of bundles with sessions alone, which earlier versions take in too.
 const FORMAT_OF_SESSIONS: u32 = 1;
@@ -37,6 +40,9 @@ pub const MAX_TREES: u64 = 512 << 20;
 /// Most sessions of a bundle: as many as anybody would name on a command line.
 pub const MAX_SESSIONS: usize = 10_000;
 
+/// Most shared results of a bundle: those of ten steps of each run that it may have.
+pub const MAX_RESULTS: usize = 100_000;
+
 /// Length of `,"checksum":"` with 64 digits, and `"}`.
 const CHECKSUM_SUFFIX: usize = 13 + 64 + 2;
 
@@ -53,6 +59,8 @@ pub enum MemberName {
     Transcript(SessionId),
     /// The ledger of a run of a pipeline.
     Ledger(RunName),
+    /// The result of a step that runs share.
+    CachedResult(StepKey),
     /// A file's content, a tree, or what is too large for a log.
     Blob(BlobId),
 }
@@ -90,6 +98,7 @@ impl fmt::Display for MemberName {
             }
             MemberName::Transcript(session) => write!(f, "transcripts/{session}.jsonl"),
             MemberName::Ledger(run) => write!(f, "runs/{run}.ndjson"),
+            MemberName::CachedResult(key) => write!(f, "cache/{}", key.file_name()),
             MemberName::Blob(blob) => write!(f, "blobs/{blob}"),
         }
     }
@@ -118,6 +127,7 @@ fn parse(text: &str) -> Option<MemberName> {
     match (folder, name.split_once('/')) {
         ("blobs", None) => Some(MemberName::Blob(name.parse().ok()?)),
         ("runs", None) => Some(MemberName::Ledger(name.strip_suffix(".ndjson")?.parse().ok()?)),
+        ("cache", None) => Some(MemberName::CachedResult(StepKey::of_file_name(name)?)),
         ("transcripts", None) => Some(MemberName::Transcript(name.strip_suffix(".jsonl")?.parse().ok()?)),
         ("sessions", None) => {
             let stem = name.strip_suffix(".jsonl")?;
@@ -210,7 +220,7 @@ pub struct BundledRun {
     /// What its directory is expected to contain while nobody works there.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tree: Option<BlobId>,
-    /// Trees that its ledger names, if they are in the bundle.
+    /// Trees that its ledger and the shared results of its steps name, if they are in the bundle.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub trees: Vec<BlobId>,
 }
@@ -252,7 +262,7 @@ pub enum BadContents {
     },
     /// There is too much in it.
     #[error(
-        "the bundle names more than {MAX_MEMBERS} members, {MAX_SESSIONS} sessions or runs, or {MAX_BYTES} bytes"
+        "the bundle names more than {MAX_MEMBERS} members, {MAX_SESSIONS} sessions or runs, {MAX_RESULTS} shared results, or {MAX_BYTES} bytes"
     )]
     TooLarge,
     /// A member is named twice.
@@ -305,9 +315,22 @@ impl Contents {
         Ok(contents)
     }
 
-    /// Returns the format that a bundle has with so many runs: what earlier versions can take in they are not kept from.
-    pub fn format_with(runs: usize) -> u32 {
-        if runs == 0 { FORMAT_OF_SESSIONS } else { BUNDLE_FORMAT }
+    /// Returns the format that a bundle has with so many runs and shared results: what earlier versions can take in they are not kept
+    /// from.
+    pub fn format_with(runs: usize, results: usize) -> u32 {
+        match (runs, results) {
+            (0, 0) => FORMAT_OF_SESSIONS,
+            (_, 0) => FORMAT_OF_RUNS,
+            _ => BUNDLE_FORMAT,
+        }
+    }
+
+    /// Returns the steps whose shared results are among the members.
+    pub fn cached_results(&self) -> impl Iterator<Item = StepKey> {
+        self.members.iter().filter_map(|member| match member.name {
+            MemberName::CachedResult(key) => Some(key),
+            _ => None,
+        })
     }
 
     /// Checks that each run is announced once, has its ledger, and has the trees that it says.
@@ -337,7 +360,8 @@ impl Contents {
         let bytes = self.members.iter().try_fold(0_u64, |sum, member| sum.checked_add(member.size));
         let too_many = self.members.len() > MAX_MEMBERS
             || self.sessions.len() > MAX_SESSIONS
-            || self.runs.len() > MAX_SESSIONS;
+            || self.runs.len() > MAX_SESSIONS
+            || self.cached_results().count() > MAX_RESULTS;
         if too_many || bytes.is_none_or(|bytes| bytes > MAX_BYTES) {
             return Err(BadContents::TooLarge);
         }
@@ -368,7 +392,7 @@ impl Contents {
             }
         }
         let of = |name: &MemberName| match name {
-            MemberName::Blob(_) | MemberName::Ledger(_) => None,
+            MemberName::Blob(_) | MemberName::Ledger(_) | MemberName::CachedResult(_) => None,
             MemberName::Base(session)
             | MemberName::Log(session)
             | MemberName::Snapshot(session, ..)

@@ -2,7 +2,7 @@
 //! a file is told and passed over: it costs a step that is done once more.
 
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use rekindle_domain::id::StepKey;
@@ -78,6 +78,11 @@ impl StepCache {
         paths.filter_map(|path| self.look(path, key)).next().unwrap_or(Lookup::Missing)
     }
 
+    /// Looks at a file that is to be the result of a key, wherever it is.
+    pub fn look_at(&self, path: PathBuf, key: StepKey) -> Lookup {
+        self.look(path, key).unwrap_or(Lookup::Missing)
+    }
+
     fn look(&self, path: PathBuf, key: StepKey) -> Option<Lookup> {
         let bytes = match if_exists(read_all(&*self.disk, &path, MOST)) {
             Ok(bytes) => bytes?,
@@ -91,6 +96,22 @@ impl StepCache {
 
     /// Keeps a result for others: on disk when this returns. One that was there before is replaced.
     pub fn keep(&self, agent: &str, result: &CachedResult<'_>) -> io::Result<()> {
+        let directory = self.make_directory(agent)?;
+        replace(&*self.disk, &directory.join(result.key.file_name()), &result.write()?)
+    }
+
+    /// Gives a result its place that was written and synced elsewhere in the home: on disk when this returns. A whole one that is
+    /// there already stays.
+    pub fn take_in(&self, agent: &str, key: StepKey, staged: &Path) -> io::Result<()> {
+        if matches!(self.find(agent, key), Lookup::Found(_)) {
+            return Ok(());
+        }
+        let directory = self.make_directory(agent)?;
+        self.disk.rename(staged, &directory.join(key.file_name()))?;
+        self.disk.sync_dir(&directory)
+    }
+
+    fn make_directory(&self, agent: &str) -> io::Result<PathBuf> {
         let no_name =
             || io::Error::new(io::ErrorKind::InvalidInput, format!("{agent:?} is no name of an agent"));
         let directory = self.layout.cached_results_of(agent).ok_or_else(no_name)?;
@@ -102,7 +123,7 @@ impl StepCache {
                 self.disk.sync_dir(above)?;
             }
         }
-        replace(&*self.disk, &directory.join(result.key.file_name()), &result.write()?)
+        Ok(directory)
     }
 
     /// Lists the files of the cache; a home that never had one has none.

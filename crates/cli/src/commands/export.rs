@@ -32,7 +32,7 @@ use crate::session_arg::{find_offline, latest_offline};
 /// --with-transcript also what the agent itself wrote down, where that is known, so that it remembers the session elsewhere.
 ///
 /// A run is named by its name, or the beginning of it, with `run-`. Its bundle has its ledger, every state of files that this names, and
-/// the sessions of its steps: `rekindle pipeline resume` goes on with it where it is imported.
+/// the sessions of its steps, and those of their results that runs share: `rekindle pipeline resume` goes on with it where it is imported.
 ///
 /// It is readable by whoever has it, and conversations may hold secrets. --seal asks for a passphrase, twice, without which nobody
 /// reads it; the tools of age open it too.
@@ -137,6 +137,7 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<Exit, Failure> {
         "members": exported.contents.members.len(),
         "sessions": sessions,
         "runs": exported.contents.runs,
+        "cached_results": exported.contents.cached_results().count(),
         "notes": exported.notes,
     });
     context.print(&body, |out| {
@@ -144,6 +145,10 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<Exit, Failure> {
         if !exported.contents.runs.is_empty() {
             let runs = output::plural(exported.contents.runs.len() as u64, "run");
             count = format!("{runs}, {count}");
+        }
+        let results = exported.contents.cached_results().count() as u64;
+        if results > 0 {
+            count = format!("{count}, {}", output::plural(results, "shared result"));
         }
         let sealed = if args.seal { ", sealed" } else { "" };
         writeln!(out, "{}: {count}, {}{sealed}", target.display(), output::size(bytes))?;

@@ -27,7 +27,7 @@ fn contents(members: &[&str]) -> Contents {
         transcript: None,
     };
     Contents {
-        format: Contents::format_with(0),
+        format: Contents::format_with(0, 0),
         made_by: "0.1.0".into(),
         made_at: Timestamp::from_millis(1),
         machine: None,
@@ -48,6 +48,7 @@ fn members_have_names_of_our_grammar_and_no_others() {
         "sessions/sess_1.snapshots/148-1.json".to_owned(),
         "transcripts/sess_1.jsonl".to_owned(),
         "runs/run-20251020-140818-4f9f29a1.ndjson".to_owned(),
+        format!("cache/ik-{blob}.json"),
         format!("blobs/{blob}"),
     ];
     for name in &good {
@@ -84,6 +85,9 @@ fn members_have_names_of_our_grammar_and_no_others() {
         "runs/../run-20251020-140818-4f9f29a1.ndjson",
         "runs/run-20251020-140818-4F9F29A1.ndjson",
         "runs/pl_1.ndjson",
+        "cache/ik-00.json",
+        &format!("cache/builder/ik-{blob}.json"),
+        &format!("cache/ik-{blob}"),
         "config.toml",
     ] {
         assert!(bad.parse::<MemberName>().is_err(), "{bad:?}");
@@ -117,8 +121,8 @@ fn any_byte_of_a_table_that_is_changed_or_cut_off_is_noticed() {
 #[test]
 fn a_table_that_makes_no_sense_is_refused() {
     assert_eq!(contents(&["sessions/sess_1.jsonl", "sessions/sess_1.base.jsonl"]).check(), Ok(()));
-    let newer = Contents { format: 3, ..contents(&["sessions/sess_1.jsonl"]) };
-    assert_eq!(newer.check(), Err(BadContents::Newer { found: 3 }));
+    let newer = Contents { format: BUNDLE_FORMAT + 1, ..contents(&["sessions/sess_1.jsonl"]) };
+    assert_eq!(newer.check(), Err(BadContents::Newer { found: BUNDLE_FORMAT + 1 }));
     assert_eq!(contents(&[]).check(), Err(BadContents::Unmatched(session())));
     let log = "sessions/sess_1.jsonl";
     assert_eq!(contents(&[log, log]).check(), Err(BadContents::Twice(MemberName::Log(session()))));
@@ -182,7 +186,7 @@ fn a_run_has_its_ledger_and_its_trees_and_is_announced_once() {
     let (ledger, blob) = (format!("runs/{run_id}.ndjson"), format!("blobs/{tree}"));
     let with = |members: &[&str], runs: Vec<BundledRun>| {
         let all: Vec<&str> = ["sessions/sess_1.jsonl"].iter().chain(members).copied().collect();
-        Contents { format: Contents::format_with(runs.len()), runs, ..contents(&all) }
+        Contents { format: Contents::format_with(runs.len(), 0), runs, ..contents(&all) }
     };
     let good = with(&[&ledger, &blob], vec![run(vec![tree])]);
     assert_eq!(good.check(), Ok(()));

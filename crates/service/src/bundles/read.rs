@@ -68,8 +68,11 @@ pub(super) fn read(
 }
 
 /// Reads a bundle without keeping anything: whether everything in it is what was written, and the files of its directories are all
-/// there.
-pub(super) fn verify(file: &mut dyn BundleFile, watcher: Watcher<'_>) -> Result<Contents, BundleError> {
+/// there. Returns what it knows of its objects, too.
+pub(super) fn verify(
+    file: &mut dyn BundleFile,
+    watcher: Watcher<'_>,
+) -> Result<(Contents, WholeTrees), BundleError> {
     let mut trees = WholeTrees::default();
     let mut visit = |member: &Member, bytes: &mut dyn Read| {
         let MemberName::Blob(id) = member.name else { return Ok(()) };
@@ -89,7 +92,7 @@ pub(super) fn verify(file: &mut dyn BundleFile, watcher: Watcher<'_>) -> Result<
             checked.map_err(|why| BundleError::FilesOfRun { run: run.run_id, why })?;
         }
     }
-    Ok(contents)
+    Ok((contents, trees))
 }
 
 /// Reads the hash behind everything, and how long the file is; leaves the file at its beginning.

@@ -2,6 +2,7 @@
 
 mod crashes;
 mod hostile;
+mod results;
 mod round_trips;
 mod runs;
 mod seals;

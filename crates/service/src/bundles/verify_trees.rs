@@ -9,7 +9,7 @@ use rekindle_domain::bundle::MAX_TREES;
 use rekindle_workspace::tree::{Limits, MAGIC, MAX_TREE_BYTES, Node, Tree};
 
 /// What has passed of a bundle's objects.
-#[derive(Default)]
+#[derive(Debug, Default)]
 pub(super) struct WholeTrees {
     sizes: HashMap<BlobId, u64>,
     trees: HashMap<BlobId, PassedTree>,
@@ -20,6 +20,7 @@ pub(super) struct WholeTrees {
 }
 
 /// A tree that has passed: what of it is in the bundle is known only at its end.
+#[derive(Debug)]
 struct PassedTree {
     files: Vec<(BlobId, u64)>,
     directories: Vec<BlobId>,
@@ -60,6 +61,11 @@ impl WholeTrees {
         }
         self.trees.insert(id, passed);
         Ok(())
+    }
+
+    /// Tells whether an object is in the bundle.
+    pub(super) fn has(&self, id: &BlobId) -> bool {
+        self.sizes.contains_key(id)
     }
 
     /// Tells why a tree cannot be used, if it cannot: something in it is missing, or there is more than anybody walks through.

@@ -11,7 +11,9 @@ use rekindle_display::hints::ours;
 use rekindle_domain::blob_id::BlobId;
 use rekindle_domain::time::Clock;
 use rekindle_service::bundles::BundleFile;
-use rekindle_service::bundles::import::{Import, ImportedRun, ImportedSession, Staged, import_staged, stage};
+use rekindle_service::bundles::import::{
+    Import, ImportedResults, ImportedRun, ImportedSession, Staged, import_staged, stage,
+};
 use rekindle_service::bundles::sealed::{is_sealed, open_sealed};
 use rekindle_service::workspaces::Workspaces;
 use rekindle_store::home::{self, HomeError};
@@ -58,6 +60,7 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<Exit, Failure> {
         place(context, &staged)?;
     }
     let (sessions, runs, known) = (staged.sessions.clone(), staged.runs.clone(), staged.known.clone());
+    let results = staged.results.clone();
     // What is left of staging goes, and whoever collects objects may: a session names them now.
     drop(staged);
     let mut restored = None;
@@ -66,8 +69,11 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<Exit, Failure> {
     {
         restored = if args.dry_run { Some(tree) } else { put_files(context, tree, cwd)? };
     }
-    runs_text::tell(context.json, &runs, &known, restored, args.dry_run);
-    tell(context, args, (&sessions[..], &runs[..]), restored)
+    if !context.json {
+        runs_text::tell(&runs, &known, restored, args.dry_run);
+        runs_text::tell_results(&results, args.dry_run);
+    }
+    tell(context, args, (&sessions[..], &runs[..], &results), restored)
 }
 
 /// Returns what is in a file: what was sealed, if it is.
@@ -131,12 +137,13 @@ fn put_files(context: &Context, tree: BlobId, cwd: &Path) -> Result<Option<BlobI
 fn tell(
     context: &Context,
     args: &Args,
-    (sessions, runs): (&[ImportedSession], &[ImportedRun]),
+    (sessions, runs, results): (&[ImportedSession], &[ImportedRun], &ImportedResults),
     restored: Option<BlobId>,
 ) -> Result<Exit, Failure> {
     let body = json!({
         "sessions": sessions,
         "runs": runs,
+        "cached_results": results,
         "dry_run": args.dry_run,
         "files": restored.map(|tree| short_name(&tree)),
     });

@@ -21,7 +21,7 @@ use crate::possible_values::one_of;
 ///
 /// A run of a pipeline rests until `rekindle pipeline resume` says that it goes on, which asks for trust in its configuration; with --cwd,
 /// the same as --into, its steps work there, and the files that it goes on with are put there. A step that was going on begins again, and
-/// none that is finished does.
+/// none that is finished does. Results of its steps that runs share are taken in; those that are here already stay.
 ///
 /// With --from the sessions of another program are imported: their titles, directories and messages, with the times that they had.
 /// Nothing is changed where they come from, and a second import of the same makes nothing twice. No daemon may run meanwhile. What

@@ -6,22 +6,13 @@ use rekindle_display::hints::ours;
 use rekindle_domain::blob_id::BlobId;
 use rekindle_domain::id::SessionId;
 use rekindle_domain::pipeline::RunStatus;
-use rekindle_service::bundles::import::ImportedRun;
+use rekindle_service::bundles::import::{ImportedResults, ImportedRun};
 use rekindle_terminal::output::plural;
 use rekindle_terminal::sanitise;
 use rekindle_workspace::tree::short_name;
 
 /// Says what was imported, what was lost, and how it goes on.
-pub(super) fn tell(
-    json: bool,
-    runs: &[ImportedRun],
-    known: &[SessionId],
-    restored: Option<BlobId>,
-    dry_run: bool,
-) {
-    if json {
-        return;
-    }
+pub(super) fn tell(runs: &[ImportedRun], known: &[SessionId], restored: Option<BlobId>, dry_run: bool) {
     for run in runs {
         let done = if dry_run { "would be imported" } else { "imported" };
         let records = plural(run.records, "record");
@@ -41,6 +32,22 @@ pub(super) fn tell(
     {
         let force = if run.status == RunStatus::Running { "" } else { " --force" };
         anstream::eprintln!("go on with: {}", ours(format_args!("pipeline resume {}{force}", run.run_id)));
+    }
+}
+
+/// Says what became of the results that runs share.
+pub(super) fn tell_results(results: &ImportedResults, dry_run: bool) {
+    let count = |number: usize| plural(number as u64, "shared result");
+    let (imported, known) = (results.imported.len(), results.known.len());
+    if imported > 0 {
+        let done = if dry_run { "would be imported" } else { "imported" };
+        anstream::eprintln!("{done}: {} of steps, which other runs may use", count(imported));
+    }
+    if known > 0 {
+        anstream::eprintln!("note: {} of steps are here already", count(known));
+    }
+    for left in &results.left_out {
+        anstream::eprintln!("note: left out: the shared result {}: {}", left.key, sanitise::line(&left.why));
     }
 }
 

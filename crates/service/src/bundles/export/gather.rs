@@ -1,7 +1,7 @@
 //! What goes into a bundle: the histories of sessions, their kept snapshots and transcripts, and the objects that these name. Runs of
-//! pipelines are gathered in `gather_runs`.
+//! pipelines are gathered in `gather_runs`, the results that these share in `gather_results`.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 use std::io::{self, Read, Write};
 
 use rekindle_domain::blob_id::BlobId;
@@ -9,7 +9,8 @@ use rekindle_domain::bundle::{
     BundledRun, BundledSession, BundledTranscript, Member, MemberName, SnapshotEnding,
 };
 use rekindle_domain::event::Compression;
-use rekindle_domain::id::SessionId;
+use rekindle_domain::id::{SessionId, StepKey};
+use rekindle_domain::pipeline::cached_result::CachedResult;
 use rekindle_domain::session::SessionState;
 use rekindle_store::blob_references::references_in;
 use rekindle_store::blobs::{BlobError, Blobs};
@@ -36,6 +37,8 @@ pub(super) enum Source {
     Ledger(usize),
     /// A file whose beginning is never changed, and how much of it counts.
     File(Box<dyn DiskFile>, u64),
+    /// Bytes that are at hand.
+    Bytes(Vec<u8>),
     /// A blob.
     Blob(BlobId),
 }
@@ -54,6 +57,8 @@ pub(super) struct Gathered<'a> {
     named: Vec<HashSet<BlobId>>,
     /// The ledger of each run, where it ends, and what it may name.
     pub(super) ledgers: Vec<(LogReader, Cursor, HashSet<BlobId>)>,
+    /// The results that steps of these runs share.
+    pub(super) results: BTreeMap<StepKey, CachedResult<'static>>,
     pub(super) notes: Vec<String>,
 }
 
@@ -69,6 +74,7 @@ impl<'a> Gathered<'a> {
             histories: Vec::new(),
             named: Vec::new(),
             ledgers: Vec::new(),
+            results: BTreeMap::new(),
             notes: Vec::new(),
         }
     }
@@ -131,7 +137,7 @@ impl<'a> Gathered<'a> {
                 let (ledger, end, _) = self.ledgers.get(*number)?;
                 return Some(ledger.stored(Cursor::START, *end));
             }
-            Source::File(..) | Source::Blob(_) => return None,
+            Source::File(..) | Source::Bytes(_) | Source::Blob(_) => return None,
         };
         let (history, end) = self.histories.get(number)?;
         let own = history.own();
@@ -220,6 +226,7 @@ impl<'a> Gathered<'a> {
     pub(super) fn add_objects(&mut self) -> Result<(), BundleError> {
         let mut objects = Objects::new(self.blobs.clone());
         self.add_trees_of_runs(&mut objects)?;
+        self.add_results(&objects)?;
         for tree in self.sessions.iter().filter_map(|session| session.tree) {
             objects.add_tree(tree)?;
         }

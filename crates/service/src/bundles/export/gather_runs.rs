@@ -55,6 +55,7 @@ impl Gathered<'_> {
             read.map_err(unread)?;
             self.members.push((Member { name: MemberName::Ledger(run), size, hash }, source));
         }
+        self.find_results(run, state, &mut named);
         self.ledgers[number].2 = named;
         self.runs.push(BundledRun {
             run_id: run,
@@ -84,7 +85,7 @@ impl Gathered<'_> {
         Ok(())
     }
 
-    /// Adds the trees that ledgers name, with everything in them, and whatever else they name.
+    /// Adds the trees that ledgers and shared results name, with everything in them, and whatever else they name.
     pub(super) fn add_trees_of_runs(&mut self, objects: &mut Objects) -> Result<(), BundleError> {
         for number in 0..self.runs.len() {
             let mut named: Vec<BlobId> = self.ledgers[number].2.iter().copied().collect();

@@ -5,6 +5,7 @@
 //! for that and once to be written; contents of files are named by their hash, and their trees (`trees`) know their sizes.
 
 mod gather;
+mod gather_results;
 mod gather_runs;
 mod pins;
 mod trees;
@@ -85,7 +86,7 @@ pub fn export(
     let pins = gathered.pin(disk);
     gathered.add_objects()?;
     let contents = Contents {
-        format: Contents::format_with(gathered.runs.len()),
+        format: Contents::format_with(gathered.runs.len(), gathered.results.len()),
         made_by: asked.made_by.clone(),
         made_at: asked.made_at,
         machine: asked.machine.clone(),

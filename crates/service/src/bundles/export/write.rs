@@ -59,6 +59,7 @@ impl Gathered<'_> {
                     return Err(changed(format!("it has {size} bytes here, not {}", member.size)));
                 }
             }
+            Source::Bytes(bytes) => out.copy(&mut &bytes[..], member)?,
             Source::File(file, size) => out.copy(&mut AtOffset::new(&**file, *size), member)?,
             Source::Base(_) | Source::Log(_) | Source::Ledger(_) => {
                 if let Some(mut stretch) = self.stretch(source) {

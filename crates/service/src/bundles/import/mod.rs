@@ -1,10 +1,11 @@
 //! Import: a bundle becomes sessions and runs of this home. It is read through before anything is written; then its logs are staged below
 //! `imports/`, checked from the first record to the last and made safe; contents go into the blob store, which nothing names yet; and
-//! in the end the files get their place, the log of a session last. Whoever dies on the way has that session whole or not at all;
+//! in the end the files get their place, the log of a session last, results that runs share before the ledgers of these. Whoever dies on the way has that session whole or not at all;
 //! what is left of it then is removed (`leftovers`).
 
 mod leftovers;
 mod prepare;
+mod prepare_results;
 mod prepare_run;
 
 use std::io::{self, Read};
@@ -23,11 +24,13 @@ use rekindle_store::disk::{
 };
 use rekindle_store::layout::Layout;
 use rekindle_store::staging;
+use rekindle_store::step_cache::StepCache;
 use rekindle_store::{ImportStagedError, Store};
 use serde::{Deserialize, Serialize};
 
 pub(crate) use self::leftovers::collect_leftovers;
 use self::leftovers::{remove_leftovers, remove_staged};
+pub use self::prepare_results::{ImportedResult, ImportedResults, LeftOut};
 use super::read::{self, BundleFile};
 use super::{BundleError, Watcher, transcripts};
 use crate::ids::random;
@@ -111,6 +114,8 @@ struct Plan {
     sessions: Vec<SessionId>,
     #[serde(default)]
     runs: Vec<RunName>,
+    #[serde(default)]
+    results: Vec<ImportedResult>,
 }
 
 impl Plan {
@@ -132,6 +137,8 @@ pub struct Staged {
     pub runs: Vec<ImportedRun>,
     /// Sessions of runs that are here already, and stay as they are.
     pub known: Vec<SessionId>,
+    /// The results of steps that runs share.
+    pub results: ImportedResults,
     /// Where the bundle comes from.
     pub contents: Contents,
     // Dropped after the staging directory is removed.
@@ -155,7 +162,7 @@ pub fn stage(
     asked: &Import,
     watcher: Watcher<'_>,
 ) -> Result<Staged, BundleError> {
-    let contents = read::verify(file, watcher)?;
+    let (contents, mut trees) = read::verify(file, watcher)?;
     rekindle_store::home::prepare(&**disk, layout)?;
     let lock = staging::lock_imports(&**disk, layout)?.ok_or(BundleError::Busy)?;
     remove_leftovers(&**disk, layout)?;
@@ -170,12 +177,14 @@ pub fn stage(
         sessions: Vec::new(),
         runs: Vec::new(),
         known: Vec::new(),
+        results: ImportedResults::default(),
         contents,
         pins: None,
         _lock: lock,
     };
     staged.write_files(file, watcher)?;
-    staged.prepare_runs(asked)?;
+    let steps = staged.prepare_runs(asked)?;
+    staged.prepare_results(&steps, &mut trees);
     staged.prepare_sessions(asked)?;
     Ok(staged)
 }
@@ -194,9 +203,9 @@ impl Staged {
     fn write_files(&self, file: &mut dyn BundleFile, watcher: Watcher<'_>) -> Result<(), BundleError> {
         let staging = Layout::new(self.directory());
         let below =
-            [staging.home().to_owned(), staging.sessions(), transcripts_path(staging.home()), staging.runs()];
+            [staging.sessions(), transcripts_path(staging.home()), staging.runs(), staging.cached_results()];
         let runs = self.contents.runs.iter().map(|run| staging.run(run.run_id.pipeline_id()));
-        for directory in below.into_iter().chain(runs) {
+        for directory in [staging.home().to_owned()].into_iter().chain(below).chain(runs) {
             let made = self.disk.create_dir(&directory);
             made.map_err(|source| BundleError::Io { path: directory, source })?;
         }
@@ -216,6 +225,7 @@ impl Staged {
                 }
                 MemberName::Transcript(session) => transcript_path(&self.directory(), *session),
                 MemberName::Ledger(run) => staging.ledger(run.pipeline_id()),
+                MemberName::CachedResult(key) => staging.cached_results().join(key.file_name()),
                 MemberName::Blob(_) => return Ok(()),
             };
             let written = write_file(&self.disk, &path, bytes);
@@ -277,10 +287,12 @@ impl Staged {
             version: 1,
             sessions: self.sessions.iter().map(|session| session.id).collect(),
             runs: self.runs.iter().map(|run| run.run_id).collect(),
+            results: self.results.imported.clone(),
         };
         let write = || {
             let sessions = Layout::new(self.directory()).sessions();
             self.disk.sync_dir(&sessions)?;
+            self.disk.sync_dir(&Layout::new(self.directory()).cached_results())?;
             for run in &plan.runs {
                 self.disk.sync_dir(&Layout::new(self.directory()).run(run.pipeline_id()))?;
             }
@@ -333,7 +345,7 @@ pub struct TakenIn {
     pub runs: Vec<RunName>,
 }
 
-/// Takes in what is staged: each session gets its place in the home of this store, then each run.
+/// Takes in what is staged: each session gets its place in the home of this store, then each shared result, then each run.
 pub fn import_staged<C: Commits>(
     disk: &SharedDisk,
     store: &Store<C>,
@@ -354,6 +366,7 @@ pub fn import_staged<C: Commits>(
             outcome => outcome?,
         }
     }
+    take_in_results(disk, store.layout(), &staging, &plan.results)?;
     for run in &plan.runs {
         match store.import_staged_run(&staging, *run) {
             Err(ImportStagedError::RunExists(_)) if !is_run_staged(disk, &staging, *run) => {}
@@ -361,6 +374,22 @@ pub fn import_staged<C: Commits>(
         }
     }
     Ok(TakenIn { sessions: plan.sessions, runs: plan.runs })
+}
+
+/// Gives staged results their place. Before the ledgers: of a run that is here the bundle is not taken in a second time.
+fn take_in_results(
+    disk: &SharedDisk,
+    layout: &Layout,
+    staging: &Path,
+    results: &[ImportedResult],
+) -> Result<(), BundleError> {
+    let cache = StepCache::new(disk.clone(), layout.clone());
+    for ImportedResult { key, agent } in results {
+        let staged = Layout::new(staging).cached_results().join(key.file_name());
+        let taken = cache.take_in(agent, *key, &staged);
+        taken.map_err(|source| BundleError::Io { path: staged, source })?;
+    }
+    Ok(())
 }
 
 fn is_run_staged(disk: &SharedDisk, staging: &Path, run: RunName) -> bool {

@@ -1,11 +1,11 @@
 //! A staged run of a pipeline is prepared: its ledger is checked from the first record to the last, and told that it is here now. It
 //! rests until somebody resumes it, and that asks for trust in its configuration.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use rekindle_domain::bundle::{BundledRun, BundledSession};
 use rekindle_domain::event::{Event, PipelineImported};
-use rekindle_domain::id::SessionId;
+use rekindle_domain::id::{SessionId, StepKey};
 use rekindle_domain::line::Line;
 use rekindle_store::StagedRun;
 use rekindle_store::layout::Layout;
@@ -13,22 +13,28 @@ use rekindle_store::log::Cursor;
 use rekindle_store::offline::Offline;
 
 use super::super::BundleError;
+use super::prepare_results::{SharedStep, shared_steps};
 use super::{Import, ImportedRun, Staged};
 use crate::log_search::for_each_line;
 use crate::pipeline_config;
 
 impl Staged {
-    /// Checks each staged ledger, and has its run rest.
-    pub(super) fn prepare_runs(&mut self, asked: &Import) -> Result<(), BundleError> {
+    /// Checks each staged ledger, and has its run rest. Returns the steps of the runs whose results are shared.
+    pub(super) fn prepare_runs(
+        &mut self,
+        asked: &Import,
+    ) -> Result<BTreeMap<StepKey, SharedStep>, BundleError> {
+        let mut steps = BTreeMap::new();
         if self.contents.runs.is_empty() {
-            return Ok(());
+            return Ok(steps);
         }
         let offline = Offline::open(self.disk.clone(), self.layout.home())?;
         for bundled in self.contents.runs.clone() {
-            let run = self.prepare_run(&offline, &bundled, asked)?;
+            let (run, shared) = self.prepare_run(&offline, &bundled, asked)?;
             self.runs.push(run);
+            steps.extend(shared);
         }
-        Ok(())
+        Ok(steps)
     }
 
     fn prepare_run(
@@ -36,7 +42,7 @@ impl Staged {
         offline: &Offline,
         bundled: &BundledRun,
         asked: &Import,
-    ) -> Result<ImportedRun, BundleError> {
+    ) -> Result<(ImportedRun, Vec<(StepKey, SharedStep)>), BundleError> {
         let run = bundled.run_id;
         let unread = |source| BundleError::Io { path: self.layout.ledger(run.pipeline_id()), source };
         if offline.has_run(run.pipeline_id()).map_err(unread)? {
@@ -61,7 +67,7 @@ impl Staged {
         staged.append(&imported.into(), asked.now)?;
         let state = staged.state();
         let working_dir = state.started.as_deref().map(|started| started.working_dir.clone());
-        Ok(ImportedRun {
+        let imported = ImportedRun {
             run_id: run,
             goal: started.task.goal.clone(),
             status: state.status,
@@ -70,7 +76,8 @@ impl Staged {
             next: state.current_step().map(|step| step.id.to_string()),
             lost_attempt,
             tree: bundled.tree,
-        })
+        };
+        Ok((imported, shared_steps(state).collect()))
     }
 
     /// Tells whether a session of the bundle belongs to one of its runs and is here already: then it stays, as the ledger names it. One

@@ -15,30 +15,36 @@ use super::hostile::{Parts, forged, parts};
 use super::*;
 use crate::workspaces::Workspaces;
 
-const CONFIG: &str = r#"{"version":1,"agents":{"a":{"command":["sh","-c","true"],"profile":"exec"}},"tasks":[{"id":"T-1","goal":"Make it so"}],
+pub(super) const CONFIG: &str = r#"{"version":1,"agents":{"a":{"command":["sh","-c","true"],"profile":"exec"}},"tasks":[{"id":"T-1","goal":"Make it so"}],
     "pipelines":{"default":{"stages":[{"name":"implement","agent":"a","prompt":"do it"},{"name":"verify","check":["true"]}]}}}"#;
 
-fn run() -> RunName {
+pub(super) fn run() -> RunName {
     "run-20251020-140818-4f9f29a1".parse().expect("a name")
 }
 
 /// Puts a tree with one file into a home.
-fn tree(store: &Store<Inline>) -> BlobId {
+pub(super) fn tree(store: &Store<Inline>, content: &str) -> BlobId {
     let blobs = store.blobs();
     let batch = blobs.batch().expect("a batch");
-    let content = batch.put(b"as it was").expect("put");
+    let size = content.len() as u64;
+    let content = batch.put(content.as_bytes()).expect("put");
     let mut tree = TreeBuilder::new();
-    let node = Node::File { mode: FileMode::Plain, size: 9, content };
+    let node = Node::File { mode: FileMode::Plain, size, content };
     tree.push(&Entry { name: b"file", node }).expect("an entry");
     let id = batch.put(tree.finish().bytes()).expect("put");
     drop(batch.commit().expect("committed"));
     id
 }
 
+/// The key of its first step.
+pub(super) fn key() -> StepKey {
+    StepKey::from_bytes(*BlobId::of(b"key").as_bytes())
+}
+
 /// Makes a run whose first step is at work in the session of the home.
-fn begin_run(store: &Store<Inline>, config: &str) -> PipelineState {
+pub(super) fn begin_run(store: &Store<Inline>, config: &str) -> PipelineState {
     let id = run().pipeline_id();
-    let tree = tree(store);
+    let tree = tree(store, "as it was");
     let config: ProjectConfig = serde_json::from_str(config).expect("a configuration");
     let started = PipelineStarted {
         pipeline: "default".into(),
@@ -57,8 +63,7 @@ fn begin_run(store: &Store<Inline>, config: &str) -> PipelineState {
         options: None,
         idempotency_key: Some("a key".into()),
     };
-    let key = StepKey::from_bytes(*BlobId::of(b"key").as_bytes());
-    let intention = Intention { key, from: tree, agent: None, inputs_hash: BlobId::of(b"inputs") };
+    let intention = Intention { key: key(), from: tree, agent: None, inputs_hash: BlobId::of(b"inputs") };
     let step: StepId = "implement-1".parse().expect("a step");
     store.create_pipeline(id).expect("a new run");
     let records = compose::start(id, started, intention).expect("a start");
@@ -77,11 +82,11 @@ fn home_with_run() -> SimDisk {
     disk
 }
 
-fn of_run() -> Export<'static> {
+pub(super) fn of_run() -> Export<'static> {
     Export { sessions: Vec::new(), runs: vec![run().pipeline_id()], ..alone() }
 }
 
-fn exported_run(disk: &SimDisk) -> Vec<u8> {
+pub(super) fn exported_run(disk: &SimDisk) -> Vec<u8> {
     exported_as(disk, &of_run()).0
 }
 
@@ -93,7 +98,7 @@ fn take_in(disk: &SimDisk, bundle: &[u8]) -> Result<(Vec<ImportedRun>, Vec<Sessi
     Ok((staged.runs.clone(), staged.known.clone()))
 }
 
-fn ledger(disk: &SimDisk) -> Vec<u8> {
+pub(super) fn ledger(disk: &SimDisk) -> Vec<u8> {
     let offline = Offline::open(shared(disk), HOME).expect("a home");
     let reader = offline.ledger_reader(run().pipeline_id()).expect("a ledger");
     let mut bytes = Vec::new();
