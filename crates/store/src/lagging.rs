@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rekindle_domain::id::StreamId;
 
-use crate::disk::{Disk, DiskFile, Entry, EntryKind, OpenMode, SharedDisk, Stat};
+use crate::disk::{Disk, DiskFile, Entry, EntryKind, OpenMode, ReadOnlyFile, SharedDisk, Stat};
 use crate::layout::Layout;
 use crate::unwritten_logs::UnwrittenLogs;
 
@@ -213,7 +213,9 @@ struct PatchedFile {
     lines: Arc<Vec<u8>>,
 }
 
-impl DiskFile for PatchedFile {
+impl ReadOnlyFile for PatchedFile {
+    const REASON: &str = "a log is written to by the committer alone";
+
     fn read_at(&self, buf: &mut [u8], offset: u64) -> io::Result<usize> {
         if let Some(behind) = offset.checked_sub(self.keep) {
             let rest = self.lines.get(behind as usize..).unwrap_or_default();
@@ -223,22 +225,6 @@ impl DiskFile for PatchedFile {
         }
         let len = buf.len().min((self.keep - offset) as usize);
         self.file.as_ref().map_or(Ok(0), |file| file.read_at(&mut buf[..len], offset))
-    }
-
-    fn write_at(&self, _: &[u8], _: u64) -> io::Result<usize> {
-        Err(refused())
-    }
-
-    fn set_len(&self, _: u64) -> io::Result<()> {
-        Err(refused())
-    }
-
-    fn allocate(&self, _: u64) -> io::Result<()> {
-        Err(refused())
-    }
-
-    fn sync(&self) -> io::Result<()> {
-        Err(refused())
     }
 
     fn stat(&self) -> io::Result<Stat> {
@@ -251,9 +237,5 @@ impl DiskFile for PatchedFile {
             modified: std::time::SystemTime::UNIX_EPOCH,
         };
         self.file.as_ref().map_or(Ok(new), |file| file.stat().map(|stat| Stat { len, ..stat }))
-    }
-
-    fn try_lock(&self) -> io::Result<bool> {
-        Err(refused())
     }
 }

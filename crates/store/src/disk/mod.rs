@@ -3,6 +3,7 @@
 //! [`RealDisk`] is the operating system. A simulated twin, with separate *live* and *durable* contents and
 //! faults drawn from a seed, lives in the test kit. Nothing here decides when to sync: callers do.
 
+mod read_only_file;
 mod real;
 mod reserved_descriptors;
 mod retry;
@@ -14,6 +15,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::SystemTime;
 
+pub(crate) use read_only_file::ReadOnlyFile;
 pub use real::RealDisk;
 pub use reserved_descriptors::{check_descriptors, is_out_of_descriptors};
 pub use retry::RetryDisk;

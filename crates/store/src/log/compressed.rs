@@ -9,7 +9,9 @@ use std::sync::{Mutex, PoisonError};
 use zstd::zstd_safe::{find_frame_compressed_size, get_frame_content_size};
 
 use super::damage::Damage;
-use crate::disk::{Disk, DiskFile, OpenMode, Stat, read_exact_at, read_up_to, temporary, write_all_at};
+use crate::disk::{
+    Disk, DiskFile, OpenMode, ReadOnlyFile, Stat, read_exact_at, read_up_to, temporary, write_all_at,
+};
 
 /// How much of a log is in a frame: what one damaged byte takes with it, and what is decompressed to read a line.
 const FRAME: usize = 128 << 10;
@@ -79,7 +81,9 @@ impl CompressedFile {
     }
 }
 
-impl DiskFile for CompressedFile {
+impl ReadOnlyFile for CompressedFile {
+    const REASON: &str = "a compressed log is only read";
+
     fn read_at(&self, buf: &mut [u8], offset: u64) -> io::Result<usize> {
         let behind = self.frames.partition_point(|frame| frame.begin <= offset);
         let Some(at) = behind.checked_sub(1) else { return Ok(0) };
@@ -99,33 +103,9 @@ impl DiskFile for CompressedFile {
         Ok(len)
     }
 
-    fn write_at(&self, _: &[u8], _: u64) -> io::Result<usize> {
-        Err(refused())
-    }
-
-    fn set_len(&self, _: u64) -> io::Result<()> {
-        Err(refused())
-    }
-
-    fn allocate(&self, _: u64) -> io::Result<()> {
-        Err(refused())
-    }
-
-    fn sync(&self) -> io::Result<()> {
-        Err(refused())
-    }
-
     fn stat(&self) -> io::Result<Stat> {
         self.file.stat().map(|stat| Stat { len: self.len(), ..stat })
     }
-
-    fn try_lock(&self) -> io::Result<bool> {
-        Err(refused())
-    }
-}
-
-fn refused() -> io::Error {
-    io::Error::new(io::ErrorKind::ReadOnlyFilesystem, "a compressed log is only read")
 }
 
 /// Reads the table at the end of a file, if there is one that fits it.

@@ -2,7 +2,7 @@
 
 use std::io;
 
-use crate::disk::{DiskFile, Stat};
+use crate::disk::{DiskFile, ReadOnlyFile, Stat};
 
 /// The beginning of a file, and another behind it.
 pub(super) struct JoinedFile {
@@ -12,11 +12,9 @@ pub(super) struct JoinedFile {
     pub(super) back: Box<dyn DiskFile>,
 }
 
-fn refused() -> io::Error {
-    io::Error::new(io::ErrorKind::ReadOnlyFilesystem, "a history is only read")
-}
+impl ReadOnlyFile for JoinedFile {
+    const REASON: &str = "a history is only read";
 
-impl DiskFile for JoinedFile {
     fn read_at(&self, buf: &mut [u8], offset: u64) -> io::Result<usize> {
         match self.end.checked_sub(offset).filter(|left| *left > 0) {
             None => self.back.read_at(buf, offset - self.end),
@@ -31,27 +29,7 @@ impl DiskFile for JoinedFile {
         }
     }
 
-    fn write_at(&self, _: &[u8], _: u64) -> io::Result<usize> {
-        Err(refused())
-    }
-
-    fn set_len(&self, _: u64) -> io::Result<()> {
-        Err(refused())
-    }
-
-    fn allocate(&self, _: u64) -> io::Result<()> {
-        Err(refused())
-    }
-
-    fn sync(&self) -> io::Result<()> {
-        Err(refused())
-    }
-
     fn stat(&self) -> io::Result<Stat> {
         self.back.stat().map(|stat| Stat { len: stat.len.saturating_add(self.end), ..stat })
-    }
-
-    fn try_lock(&self) -> io::Result<bool> {
-        Err(refused())
     }
 }
