@@ -168,7 +168,7 @@ fn intention(state: &PipelineState, step: &StepId, from: BlobId) -> Result<Inten
         key: parts.key()?,
         from,
         agent: Some(agent.identity(name, None)?),
-        inputs_hash: inputs.hash()?,
+        inputs_hash: inputs.hash(),
     })
 }
 

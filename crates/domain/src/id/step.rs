@@ -5,6 +5,8 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
+use crate::blob_id::BlobId;
+
 /// The id of a step within its run: its stage and its round. Within a round a run only goes forward, so there is one step of each.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(into = "String", try_from = "String")]
@@ -92,8 +94,9 @@ impl StepKey {
         format!("{KEY_PREFIX}{digits}").parse().ok()
     }
 
-    fn digits(&self) -> String {
-        self.0.iter().map(|byte| format!("{byte:02x}")).collect()
+    /// Returns the key as the name of a blob is written: 64 lowercase hex digits.
+    fn digits(&self) -> BlobId {
+        BlobId::from_bytes(self.0)
     }
 }
 
@@ -118,8 +121,7 @@ impl FromStr for StepKey {
     type Err = BadStepKey;
     fn from_str(text: &str) -> Result<StepKey, BadStepKey> {
         let digits = text.strip_prefix(KEY_PREFIX).ok_or(BadStepKey)?;
-        // The same form as the name of a blob: 64 lowercase hex digits.
-        let hash: crate::blob_id::BlobId = digits.parse().map_err(|_| BadStepKey)?;
+        let hash: BlobId = digits.parse().map_err(|_| BadStepKey)?;
         Ok(StepKey(*hash.as_bytes()))
     }
 }

@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 
 use serde::Serialize;
+use serde_json::value::RawValue;
 use sha2::{Digest, Sha256};
 
 use crate::blob_id::BlobId;
@@ -49,14 +50,14 @@ pub enum KeyError {
 }
 
 /// The inputs of a task as they count: the content of a file and not its path.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, Serialize)]
 #[serde(transparent)]
-pub struct StepInputs(BTreeMap<String, CountedInput>);
+pub struct StepInputs(Box<RawValue>);
 
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Serialize)]
 #[serde(untagged)]
-enum CountedInput {
-    Text(String),
+enum CountedInput<'a> {
+    Text(&'a str),
     Integer(i64),
     Float(f64),
     File { file: BlobId },
@@ -67,9 +68,9 @@ impl StepInputs {
     /// would write otherwise than it is meant is refused here: it rounds large numbers, and writes null for those that are none.
     pub fn of(task: &TaskConfig, content: impl Fn(&str) -> Option<BlobId>) -> Result<StepInputs, KeyError> {
         let counted = task.inputs.iter().map(|(name, value)| {
-            let input = || name.clone();
+            let input = || name.to_owned();
             let counted = match value {
-                InputValue::Text(text) => CountedInput::Text(text.clone()),
+                InputValue::Text(text) => CountedInput::Text(text),
                 InputValue::Integer(number) if number.unsigned_abs() > MAX_INTEGER.unsigned_abs() => {
                     return Err(KeyError::IntegerTooLarge { input: input(), number: *number });
                 }
@@ -84,23 +85,25 @@ impl StepInputs {
                     CountedInput::File { file }
                 }
             };
-            Ok((name.clone(), counted))
+            Ok((name.as_str(), counted))
         });
-        Ok(StepInputs(counted.collect::<Result<_, KeyError>>()?))
+        let counted = counted.collect::<Result<BTreeMap<_, _>, KeyError>>()?;
+        canonical(&counted).map(StepInputs)
     }
 
     /// Returns the hash of the inputs.
-    pub fn hash(&self) -> Result<BlobId, KeyError> {
-        Ok(BlobId::of(&canonical(self)?))
+    pub fn hash(&self) -> BlobId {
+        BlobId::of(self.0.get().as_bytes())
     }
 }
 
-/// What counts of an agent: who it is, and not what its role is called. All of it is null where a command checks.
+/// What counts of an agent: who it is, and not what its role is called. All of it is null where a command checks. Its members are in
+/// the order of canonical JSON.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 pub struct AgentKey<'a> {
-    name: Option<&'a str>,
     command: Option<&'a [String]>,
     model: Option<&'a str>,
+    name: Option<&'a str>,
 }
 
 impl<'a> AgentKey<'a> {
@@ -115,7 +118,7 @@ impl<'a> AgentKey<'a> {
 
     /// Returns the identity that is recorded of an agent with this name in the configuration.
     pub fn identity(&self, role: &str, version: Option<String>) -> Result<AgentIdentity, KeyError> {
-        let command_hash = BlobId::of(&canonical(self)?);
+        let command_hash = BlobId::of(&in_order(self)?);
         Ok(AgentIdentity { name: role.to_owned(), version, command_hash })
     }
 }
@@ -139,18 +142,20 @@ pub struct KeyParts<'a> {
     pub inputs: &'a StepInputs,
 }
 
+/// What is hashed. Its members are in the order of canonical JSON, and none is a number with a fraction: written as it stands it is
+/// canonical, but for maps whose names others chose.
 #[derive(Serialize)]
 struct Hashed<'a> {
-    v: u32,
     action: &'a str,
-    task_id: &'a str,
-    round: u32,
-    from: BlobId,
     agent: AgentKey<'a>,
-    prompt: Option<&'a str>,
     check: Option<&'a [String]>,
-    outcomes: &'a BTreeMap<String, String>,
+    from: BlobId,
     inputs: &'a StepInputs,
+    outcomes: &'a RawValue,
+    prompt: Option<&'a str>,
+    round: u32,
+    task_id: &'a str,
+    v: u32,
 }
 
 impl KeyParts<'_> {
@@ -161,23 +166,33 @@ impl KeyParts<'_> {
 
     /// Returns the bytes that are hashed.
     fn canonical(&self) -> Result<Vec<u8>, KeyError> {
-        canonical(&Hashed {
-            v: VERSION,
+        in_order(&Hashed {
             action: &self.step.stage,
-            task_id: self.task_id,
-            round: self.step.round,
-            from: self.from,
             agent: self.agent,
-            prompt: self.prompt,
             check: self.stage.check.as_deref(),
-            outcomes: &self.stage.outcomes,
+            from: self.from,
             inputs: self.inputs,
+            outcomes: &*canonical(&self.stage.outcomes)?,
+            prompt: self.prompt,
+            round: self.step.round,
+            task_id: self.task_id,
+            v: VERSION,
         })
     }
 }
 
-fn canonical(value: &impl Serialize) -> Result<Vec<u8>, KeyError> {
-    serde_json_canonicalizer::to_vec(value).map_err(KeyError::Canonical)
+/// Writes canonical JSON.
+fn canonical(value: &impl Serialize) -> Result<Box<RawValue>, KeyError> {
+    let text = serde_json_canonicalizer::to_string(value).map_err(KeyError::Canonical)?;
+    RawValue::from_string(text).map_err(KeyError::Canonical)
+}
+
+/// Writes JSON of which the members are in the order of canonical JSON already.
+fn in_order(value: &impl Serialize) -> Result<Vec<u8>, KeyError> {
+    // As much as most need: to make room bit by bit costs as much as to write.
+    let mut bytes = Vec::with_capacity(2048);
+    serde_json::to_writer(&mut bytes, value).map_err(KeyError::Canonical)?;
+    Ok(bytes)
 }
 
 #[cfg(test)]

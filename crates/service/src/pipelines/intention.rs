@@ -44,7 +44,7 @@ impl Sources<'_> {
             inputs: &inputs,
         };
         let identity = agent.map(|(name, _)| agent_key.identity(name, None)).transpose()?;
-        Ok(Intention { key: parts.key()?, from, agent: identity, inputs_hash: inputs.hash()? })
+        Ok(Intention { key: parts.key()?, from, agent: identity, inputs_hash: inputs.hash() })
     }
 
     /// Returns what the agent of a step is told, with everything put in; nothing where a command checks.

@@ -3,7 +3,7 @@
 use super::*;
 
 fn text(value: &impl Serialize) -> String {
-    String::from_utf8(canonical(value).expect("it can be written")).expect("text")
+    canonical(value).expect("it can be written").get().to_owned()
 }
 
 fn task(inputs: &str) -> TaskConfig {
@@ -112,6 +112,35 @@ fn the_bytes_and_the_key_of_a_step_are_these_for_ever() {
     insta::assert_snapshot!(parts.key().expect("a key").to_string(), @"ik:989abf3302a2a18c2ee59969192f32f7e960467c1b6f01628a60ce87c2769755");
 }
 
+/// What is written in an order that stands in the code is what a writer of canonical JSON makes of it.
+#[test]
+fn the_bytes_of_a_step_are_canonical_whatever_is_in_them() {
+    // In UTF-16 the first comes before the second, in UTF-8 it is the other way round.
+    for odd in ["\u{1f600}", "דּ", "\u{7f}\u{80}\u{2028}", "\"\\/\r\n\t\u{8}\u{c}\u{1}", "", "1e3"] {
+        let name = serde_json::to_string(odd).expect("JSON");
+        let stage =
+            format!(r#"{{"name":"s","outcomes":{{{name}:{name},"דּ":"x","a":"y"}},"check":[{name},"b"]}}"#);
+        let stage: StageConfig = serde_json::from_str(&stage).expect("a stage");
+        let agent = format!(r#"{{"agent":{name},"model":{name},"command":[{name}]}}"#);
+        let agent: AgentConfig = serde_json::from_str(&agent).expect("an agent");
+        let inputs = inputs(&format!(r#"{{{name}:{name},"דּ":1e21,"b":0.1,"a":-7}}"#)).expect("inputs");
+        let parts = KeyParts {
+            step: &StepId { stage: odd.to_owned(), round: u32::MAX },
+            stage: &stage,
+            task_id: odd,
+            from: BlobId::of(odd.as_bytes()),
+            agent: AgentKey::of(&agent),
+            prompt: Some(odd),
+            inputs: &inputs,
+        };
+        let written = String::from_utf8(parts.canonical().expect("bytes")).expect("text");
+        let value: serde_json::Value = serde_json::from_str(&written).expect("JSON");
+        assert_eq!(text(&value), written);
+        let agent = String::from_utf8(in_order(&parts.agent).expect("bytes")).expect("text");
+        assert_eq!(text(&parts.agent), agent);
+    }
+}
+
 /// The second review of the same files is another step, and so is whatever else may come to another result.
 #[test]
 fn whatever_a_result_hangs_on_changes_the_key_and_nothing_else_does() {
@@ -182,12 +211,12 @@ fn whatever_a_result_hangs_on_changes_the_key_and_nothing_else_does() {
 
 #[test]
 fn a_file_counts_by_its_content_and_numbers_by_their_value() {
-    let hash = |json: &str| inputs(json).and_then(|inputs| inputs.hash()).expect("a hash");
+    let hash = |json: &str| inputs(json).expect("inputs").hash();
     assert_eq!(hash(r#"{"a":1}"#), hash(r#"{"a":1.0}"#));
     assert_ne!(hash(r#"{"a":1}"#), hash(r#"{"a":2}"#));
     let content = BlobId::of(b"# Parser");
     assert_eq!(
-        text(&inputs(r#"{"a":{"file":"docs/parser.md"}}"#).expect("inputs")),
+        inputs(r#"{"a":{"file":"docs/parser.md"}}"#).expect("inputs").0.get(),
         format!(r#"{{"a":{{"file":"{content}"}}}}"#)
     );
     // A text that looks like it is no file.
