@@ -4,6 +4,7 @@ use std::ffi::OsString;
 
 use lexopt::prelude::*;
 
+use crate::dist::DistArgs;
 use crate::failure::{Context as _, Failure, Result};
 use crate::fuzz::{self, ApiArgs};
 
@@ -25,6 +26,8 @@ pub(crate) enum Command {
     Chaos(Vec<OsString>),
     /// Draw the picture in README.md.
     Picture,
+    /// Make what others install.
+    Dist(DistArgs),
     /// Fuzz the HTTP interface.
     FuzzApi(ApiArgs),
     /// Check the house rules.
@@ -51,6 +54,7 @@ impl Command {
             "fuzz" => fuzz_api(args),
             "house" => alone(args, "house", HOUSE, Command::House),
             "picture" => alone(args, "picture", PICTURE, Command::Picture),
+            "dist" => dist(args),
             "help" => Ok(Command::Help(HELP)),
             _ => Err(Failure::new(format!("there is no command `{name}`\n\n{HELP}"))),
         }
@@ -96,6 +100,19 @@ fn fuzz_api(mut args: lexopt::Parser) -> Result<Command> {
     if target { Ok(Command::FuzzApi(chosen)) } else { Err(Failure::new(format!("fuzz what?\n\n{FUZZ}"))) }
 }
 
+fn dist(mut args: lexopt::Parser) -> Result<Command> {
+    let mut chosen = DistArgs::default();
+    while let Some(arg) = args.next()? {
+        match arg {
+            Long("target") => chosen.target = args.value()?.string()?,
+            Long("out") => chosen.out = args.value()?.into(),
+            Short('h') | Long("help") => return Ok(Command::Help(DIST)),
+            other => return Err(unexpected(other, "dist")),
+        }
+    }
+    Ok(Command::Dist(chosen))
+}
+
 fn number(args: &mut lexopt::Parser, name: &str, least: u32) -> Result<u32> {
     let number: u32 = args.value()?.parse().context(|| name)?;
     if number < least { Err(Failure::new(format!("{name}: at least {least}"))) } else { Ok(number) }
@@ -128,6 +145,7 @@ Commands:
   fuzz     let made-up requests at the product, and look whether it stands
   house    check the house rules alone
   picture  draw docs/demo.svg, the picture in README.md, from a real run
+  dist     make what others install: static binaries in an archive, and a Debian package
   help     say this; `cargo xtask COMMAND --help` says more
 
 Examples:
@@ -135,6 +153,7 @@ Examples:
   cargo xtask test torn_tail       only the tests whose name contains `torn_tail`
   cargo xtask house                only the house rules
   cargo xtask picture              the picture in README.md, again
+  cargo xtask dist                 packages for this processor, in target/packages
   cargo xtask fuzz api             only the fuzz of the HTTP interface
   cargo xtask demo                 build, and watch it work
   cargo xtask chaos                build, and have it test itself on this machine
@@ -224,6 +243,20 @@ Usage: cargo xtask picture
 Examples:
   cargo xtask picture              when what the demonstration says has changed";
 
+const DIST: &str = "\
+Make what others install: builds both binaries in the `dist` profile, linked statically, and packs them with man pages, completions,
+the user unit and the licenses into an archive and a Debian package. Both are unpacked into an empty directory and run the
+demonstration there before they are handed out. Needs the target (`rustup target add TRIPLE`) and a C compiler for it (musl-tools).
+
+Usage: cargo xtask dist [--target TRIPLE] [--out DIR]
+
+  --target TRIPLE  what to build for [default: musl on this processor]
+  --out DIR        where the packages go [default: target/packages]
+
+Examples:
+  cargo xtask dist
+  cargo xtask dist --out /tmp/packages";
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -272,8 +305,19 @@ mod tests {
     }
 
     #[test]
+    fn packages_are_for_this_processor_unless_something_else_is_asked_for() {
+        let own = DistArgs::default();
+        assert!(own.target.ends_with("-unknown-linux-musl") && own.out.ends_with("target/packages"));
+        assert_eq!(parsed("dist").expect("understood"), Command::Dist(own));
+        let other = DistArgs { target: "aarch64-unknown-linux-musl".into(), out: "/tmp/p".into() };
+        let words = "dist --target aarch64-unknown-linux-musl --out /tmp/p";
+        assert_eq!(parsed(words).expect("understood"), Command::Dist(other));
+        assert!(refused("dist x").contains("cargo xtask dist --help"));
+    }
+
+    #[test]
     fn every_command_has_a_help_that_names_it() {
-        for name in ["test", "bench", "demo", "chaos", "fuzz", "house", "picture"] {
+        for name in ["test", "bench", "demo", "chaos", "fuzz", "house", "picture", "dist"] {
             let Ok(Command::Help(help)) = parsed(&format!("{name} --help")) else {
                 panic!("{name} has none")
             };

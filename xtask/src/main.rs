@@ -3,6 +3,7 @@
 
 mod args;
 mod cargo;
+mod dist;
 mod failure;
 mod fuzz;
 mod plan;
@@ -57,6 +58,7 @@ fn run(command: Command) -> Result<bool> {
             show(&root, "", "chaos", args)
         }
         Command::Picture => picture(&root),
+        Command::Dist(args) => dist::make(&root, &args),
         Command::FuzzApi(args) => fuzz::api(&root, args).map(|()| true),
         Command::House => Ok(plan::house(&root).status()?.success()),
         Command::Help(text) => {

@@ -53,6 +53,8 @@ const LAYERS: &[(&str, &[&str])] = &[
         ],
     ),
     ("house", &[]),
+    // It packs what is built.
+    ("dist", &[]),
     // It draws what any command shows.
     ("picture", &[]),
     (

@@ -100,4 +100,21 @@ mod tests {
         }
         assert!(text.contains("[Install]\nWantedBy=default.target\n"));
     }
+
+    #[test]
+    fn the_unit_of_packages_has_the_same_settings() {
+        let is_theirs = |line: &&str| line.starts_with("ExecStart=") || line.starts_with("Environment=");
+        let settings = |text: &str| {
+            let lines = text.lines().take_while(|line| *line != SECTION);
+            let lines = lines.filter(|line| !line.is_empty() && !line.starts_with('#') && !is_theirs(line));
+            lines.map(str::to_owned).collect::<Vec<_>>()
+        };
+        let packaged = include_str!("../../../../ops/systemd/rekindle.service");
+        assert_eq!(
+            settings(packaged),
+            settings(&unit_text("r", "/usr/bin/rekindle", "/h", &path_line("/bin")))
+        );
+        assert!(packaged.contains("\nExecStart=/usr/bin/rekindle serve\n"));
+        assert!(!is_ours(packaged), "`service uninstall` leaves it alone");
+    }
 }
