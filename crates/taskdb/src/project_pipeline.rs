@@ -2,8 +2,8 @@
 //! that name it as their parent. What a step waits for at this moment is evidence, and in no row. Pure.
 
 use rekindle_domain::event::{
-    Event, OnCut, OnDrift, PipelineStarted, Provider, StepCut, StepFinished, StepInterrupted, TaskKind,
-    TaskStatus,
+    Event, OnCut, OnDrift, Options, PipelineStarted, Provider, StepCut, StepFinished, StepInterrupted,
+    TaskKind, TaskStatus,
 };
 use rekindle_domain::id::{PipelineId, TaskId};
 use rekindle_domain::pipeline::next_step::MOST_ATTEMPTS;
@@ -119,6 +119,16 @@ impl PipelineProjection {
             Event::PipelineAborted(end) => {
                 let reason = end.reason.as_deref().or(Some("aborted"));
                 told(TaskStatus::Cancelled, reason, end.by.as_deref().unwrap_or("user"))
+            }
+            Event::PipelineImported(imported) => {
+                if let Some(directory) = &imported.working_dir {
+                    row.working_dir = directory.as_ref().to_owned();
+                }
+                // Those of elsewhere do not count here.
+                (row.options, row.idempotency_key) = (Options::default(), None);
+                let rests = "it came here from elsewhere, and goes on when somebody resumes it";
+                let goes_on = !row.status.is_ended();
+                goes_on.then(|| told(TaskStatus::WaitingInput, Some(rests), actor::RECOVERY)).flatten()
             }
             Event::PipelineReopened(again) => {
                 row.attempt += 1;

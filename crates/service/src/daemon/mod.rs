@@ -26,7 +26,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use rekindle_domain::event::CancelReason;
-use rekindle_domain::id::{RunId, SessionId, TaskId};
+use rekindle_domain::id::{RunId, SessionId, StreamId, TaskId};
 use rekindle_domain::kept_snapshot::{Policy, SnapshotName};
 use rekindle_domain::message_outcome::MessageOutcome;
 use rekindle_domain::task::compose::user;
@@ -70,6 +70,7 @@ use crate::snapshots::Snapshots;
 pub use crate::task_rows::{DatabaseChoice, DatabaseSettings};
 use crate::tasks::Tasks;
 pub use crate::tasks::{BudgetSettings, TaskSettings};
+use crate::test_knobs::crash_point;
 use crate::upkeep::CollectionPolicy;
 use crate::workspaces::Workspaces;
 pub use crate::workspaces::session_worktree::prepare::Preparation;
@@ -256,9 +257,13 @@ impl Daemon {
                 "run_exists" => ServiceError::caused_by(Code::RunExists, error),
                 _ => ServiceError::caused_by(Code::Storage, error),
             })?;
+        crash_point("import.taken_in");
         for session in &taken.sessions {
             self.views.directory.mark_stale(*session);
         }
+        // Nothing was appended to them, so nobody else tells whoever writes rows.
+        let sessions = taken.sessions.iter().map(|session| StreamId::from(*session));
+        self.tasks.take_in(sessions.chain(taken.runs.iter().map(|run| run.pipeline_id().into())));
         for run in &taken.runs {
             self.pipelines.take_in(run.pipeline_id());
         }

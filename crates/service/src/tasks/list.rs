@@ -1,7 +1,7 @@
 //! Tasks asked for of the database: lists, histories, statistics. What it cannot answer is not guessed.
 
 use rekindle_domain::event::{TaskKind, TaskStatus};
-use rekindle_domain::id::TaskId;
+use rekindle_domain::id::{StreamId, TaskId};
 use rekindle_taskdb::{Day, Progress, TaskQuery, TaskRow};
 use rekindle_wire::code::Code;
 use rekindle_wire::filter::TaskFilter;
@@ -46,6 +46,11 @@ impl Tasks {
         let page = self.database.list(query)?;
         let tasks = page.tasks.into_iter().map(row_view).collect();
         Ok(TaskList { tasks, next: page.next.map(|last| last.to_string()) })
+    }
+
+    /// Streams came here from elsewhere: what they say becomes rows.
+    pub(crate) fn take_in(&self, streams: impl Iterator<Item = StreamId>) {
+        streams.for_each(|stream| self.database.grown(stream));
     }
 
     /// Returns the history of a task.
