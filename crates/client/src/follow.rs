@@ -98,18 +98,27 @@ enum Ended {
 
 impl Follow {
     /// Begins to follow; `tell` says whether anyone still listens.
-    pub fn begin(self, mut tell: impl FnMut(Heard) -> bool + Send + 'static) {
+    pub fn begin(self, tell: impl FnMut(Heard) -> bool + Send + 'static) {
+        self.spawn(false, tell);
+    }
+
+    /// Begins to follow what was given up because the daemon was away for too long: that it is there again is told.
+    pub fn begin_again(self, tell: impl FnMut(Heard) -> bool + Send + 'static) {
+        self.spawn(true, tell);
+    }
+
+    fn spawn(self, again: bool, mut tell: impl FnMut(Heard) -> bool + Send + 'static) {
         std::thread::spawn(move || {
-            if let Err(failure) = self.run(&mut tell) {
+            if let Err(failure) = self.run(again, &mut tell) {
                 tell(Heard::Over(failure));
             }
         });
     }
 
-    fn run(mut self, tell: &mut impl FnMut(Heard) -> bool) -> Result<(), Failure> {
+    fn run(mut self, again: bool, tell: &mut impl FnMut(Heard) -> bool) -> Result<(), Failure> {
         let runtime = http::runtime().map_err(|error| Failure::failed("runtime", error))?;
         let (after, attended) = (self.after, self.attended);
-        let mut stream = Stream { last_id: None, after, attended, ..Stream::default() };
+        let mut stream = Stream { after, attended, away: again, again, ..Stream::default() };
         let mut since = Instant::now();
         let mut pause = FIRST_PAUSE;
         loop {

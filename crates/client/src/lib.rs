@@ -15,6 +15,7 @@ pub mod logout;
 pub mod payloads;
 pub mod problem;
 mod request_error;
+pub mod run_start;
 pub mod server;
 pub mod sse;
 pub mod start;
@@ -196,20 +197,32 @@ impl Client {
 
     /// Asks for something to be done exactly once: repeated under the same key if the daemon goes away midway.
     pub fn post_once(&mut self, path: &str, body: &impl Serialize) -> Result<Bytes, Failure> {
-        let key = format!("cli-{:032x}", random()?);
-        let headers = vec![("idempotency-key", key.as_str())];
+        self.post_with_key(path, body, &new_key()?, || {
+            anstream::eprintln!("note: the daemon went away; asking its successor");
+        })
+    }
+
+    /// Asks for something to be done exactly once, however often it is asked for under a key; `away` is told, once, if the daemon
+    /// goes away midway and its successor is asked.
+    pub fn post_with_key(
+        &mut self,
+        path: &str,
+        body: &impl Serialize,
+        key: &str,
+        away: impl FnOnce(),
+    ) -> Result<Bytes, Failure> {
+        let headers = vec![("idempotency-key", key)];
         let ask =
             Ask { method: "POST", path: path.to_owned(), body: Some(write(body)?), headers, within: None };
         let deadline = Instant::now() + SUCCESSOR;
         let mut answer = http::call(&self.runtime, &self.target, &ask);
-        let mut told = false;
+        let mut away = Some(away);
         while let Err(RequestError::Unreachable { .. } | RequestError::ConnectionLost(_)) = &answer
             && Instant::now() < deadline
         {
-            if !std::mem::replace(&mut told, true) {
-                anstream::eprintln!("note: the daemon went away; asking its successor");
-            } else {
-                std::thread::sleep(AGAIN);
+            match away.take() {
+                Some(away) => away(),
+                None => std::thread::sleep(AGAIN),
             }
             self.target = self.target.successor(SUCCESSOR)?;
             answer = http::call(&self.runtime, &self.target, &ask);
@@ -246,6 +259,11 @@ impl Client {
         }
         body_of(answer, || self.target.silent())
     }
+}
+
+/// Returns a key for something that is to be done once.
+pub fn new_key() -> Result<String, Failure> {
+    Ok(format!("cli-{:032x}", random()?))
 }
 
 /// Says that a daemon is there and cannot be reached.
