@@ -133,7 +133,7 @@ impl RecordPrinter {
 }
 
 /// Returns what a message says, fetched from where large ones are kept.
-pub(crate) fn message_text(content: &Raw<'_>, blobs: &Payloads) -> String {
+pub fn message_text(content: &Raw<'_>, blobs: &Payloads) -> String {
     let Ok(reference) = serde_json::from_str::<BlobRef>(content.as_json()) else {
         let value = serde_json::from_str(content.as_json());
         return value.map_or_else(|_| content.as_json().to_owned(), |value| value_text(&value));

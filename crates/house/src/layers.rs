@@ -30,6 +30,8 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("client", &["domain", "holder", "store", "terminal", "wire"]),
     // What people are shown is the same with a daemon and without one, and is made from shapes and records alone.
     ("display", &["client", "domain", "store", "terminal", "wire", "workspace"]),
+    // Keys in, lines out: how a daemon is spoken to and what records look like are others' business.
+    ("conversation", &["agent", "client", "display", "domain", "terminal", "wire"]),
     // The process around the service: whoever starts it is asked as a command is, and fails as one.
     ("daemon", &["client", "domain", "holder", "notify", "server", "service", "store"]),
     // The harness knows a daemon from outside, as tests need it, and must not share the client's mistakes.
@@ -62,6 +64,7 @@ const LAYERS: &[(&str, &[&str])] = &[
         &[
             "agent",
             "client",
+            "conversation",
             "daemon",
             "demo-agent",
             "display",

@@ -13,7 +13,7 @@ use super::diff::{Styled, diffs};
 #[derive(Debug, Clone, PartialEq)]
 pub struct Ask {
     /// The wait.
-    pub(crate) wait_id: String,
+    pub wait_id: String,
     /// What may be chosen; with none, words are wanted.
     pub choices: Vec<Choice>,
     /// What it asks, line by line, whole.
@@ -77,7 +77,7 @@ impl Ask {
     }
 
     /// Returns the answer that a key stands for.
-    pub(crate) fn by_key(&self, key: char) -> Option<NewAnswer> {
+    pub fn by_key(&self, key: char) -> Option<NewAnswer> {
         let kind = match key {
             'y' => "allow_once",
             'n' => "reject_once",

@@ -5,6 +5,7 @@ use rekindle_domain::event::{Event, ResumePolicy};
 use rekindle_domain::line::Line;
 use rekindle_terminal::output::{COURSE, DIM, GOOD, WARN, plural, size};
 use rekindle_terminal::sanitise;
+use rekindle_wire::event::Delta;
 use serde_json::Value;
 
 use super::messages::Messages;
@@ -18,7 +19,7 @@ const ECHO_LINES: usize = 20;
 const ECHO_CHARS: usize = 2000;
 
 /// What was shown so far.
-pub(crate) struct Picture {
+pub struct Picture {
     blobs: Payloads,
     pub(super) messages: Messages,
     tools: Tools,
@@ -29,13 +30,13 @@ pub(crate) struct Picture {
 
 impl Picture {
     /// Begins with nothing shown.
-    pub(crate) fn new(blobs: Payloads) -> Picture {
+    pub fn new(blobs: Payloads) -> Picture {
         let (messages, tools) = Default::default();
         Picture { blobs, messages, tools, planned: false, policy: None }
     }
 
     /// Takes a record.
-    pub(crate) fn record(&mut self, text: &str) -> Vec<Piece> {
+    pub fn record(&mut self, text: &str) -> Vec<Piece> {
         let parsed = Line::parse(text.as_bytes());
         let Ok(record) = parsed else { return vec![line(WARN, "a record cannot be read")] };
         let mut pieces = match record.event() {
@@ -44,6 +45,26 @@ impl Picture {
         };
         pieces.extend(self.messages.show_waiting());
         pieces
+    }
+
+    /// Takes words that are in no record yet.
+    pub fn words(&mut self, words: Delta) -> Vec<Piece> {
+        self.messages.add_delta(words)
+    }
+
+    /// Nothing more was heard for a moment: words that waited for that are shown.
+    pub fn rest(&mut self) -> Vec<Piece> {
+        self.messages.show_waiting()
+    }
+
+    /// Tells whether words wait for what is heard next.
+    pub fn waits(&self) -> bool {
+        self.messages.waits()
+    }
+
+    /// Words may have been missed: records tell what they were.
+    pub fn miss_words(&mut self) {
+        self.messages.forget_waiting();
     }
 
     fn event(&mut self, event: &Event<'_>) -> Vec<Piece> {
@@ -57,11 +78,8 @@ impl Picture {
                 Vec::new()
             }
             Event::MessageUser(message) => {
-                let text = sanitise::block(&message_text(&message.content, &self.blobs));
                 let queued = if message.queued { "(queued) " } else { "" };
-                let (shown, more) = beginning(&text);
-                let shown = shown.lines().map(|text| line(GOOD, format!("> {queued}{text}")));
-                shown.chain(more.map(|more| line(DIM, format!("> {more}")))).collect()
+                marked(&message_text(&message.content, &self.blobs), queued)
             }
             Event::MessageAgent(message) => {
                 let text = message_text(&message.content, &self.blobs);
@@ -141,6 +159,18 @@ impl Picture {
         }
         pieces
     }
+}
+
+/// Shows again what a person has said.
+pub fn echo(text: &str) -> Vec<Piece> {
+    marked(text, "")
+}
+
+fn marked(text: &str, mark: &str) -> Vec<Piece> {
+    let text = sanitise::block(text);
+    let (shown, more) = beginning(&text);
+    let shown = shown.lines().map(|text| line(GOOD, format!("> {mark}{text}")));
+    shown.chain(more.map(|more| line(DIM, format!("> {more}")))).collect()
 }
 
 /// Returns as much of a message as a person wants to see again who has just written it, and how long it is if that is not

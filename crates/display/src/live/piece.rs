@@ -10,7 +10,7 @@ use super::run_end::RunEnd;
 
 /// Something to be shown or known.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) enum Piece {
+pub enum Piece {
     /// Words of the answer, clean.
     Answer(String),
     /// A message of the answer is whole.
@@ -27,8 +27,15 @@ pub(crate) enum Piece {
     Asked(Ask),
     /// A question is over.
     AskOver(QuestionEnd),
-    /// A run began: itself, its message, and the run it continues.
-    Begun { run: String, message: Option<String>, continues: Option<String> },
+    /// A run began.
+    Begun {
+        /// The run.
+        run: String,
+        /// Its message.
+        message: Option<String>,
+        /// The run that it continues.
+        continues: Option<String>,
+    },
     /// A run ended.
     Ended(String, RunEnd),
     /// A queued message will not be sent.

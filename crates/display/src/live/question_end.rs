@@ -53,7 +53,7 @@ impl QuestionEnd {
     }
 
     /// Says how it ended to someone it was put to: `answered elsewhere by local: Allow`.
-    pub(super) fn elsewhere(&self, ask: &Ask) -> String {
+    pub fn elsewhere(&self, ask: &Ask) -> String {
         let text = self.text(ask);
         match text.strip_prefix("answered") {
             Some(rest) => format!("answered elsewhere{rest}"),

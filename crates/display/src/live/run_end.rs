@@ -4,7 +4,7 @@ use rekindle_client::failure::Exit;
 
 /// How a run ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum RunEnd {
+pub enum RunEnd {
     /// The agent ended its turn.
     Completed {
         /// The agent's word for it.
@@ -20,7 +20,7 @@ pub(crate) enum RunEnd {
 
 impl RunEnd {
     /// Returns the exit code for it.
-    pub(crate) fn exit(&self) -> Exit {
+    pub fn exit(&self) -> Exit {
         match self {
             // An agent that will not, or ran out of something, has not done what it was asked.
             RunEnd::Completed { stop_reason } => match stop_reason.as_deref() {

@@ -289,7 +289,7 @@ impl Watching<'_> {
 }
 
 /// Says that a session does not go on by itself, and why; once, if that says so too.
-fn stays_text(why: &str) -> String {
+pub fn stays_text(why: &str) -> String {
     let why = why.strip_prefix("it does not continue by itself: ").unwrap_or(why);
     format!("it does not go on by itself: {why}")
 }

@@ -1,0 +1,131 @@
+//! What stands on a screen after all that was written to it.
+
+use rekindle_terminal::output::GOOD;
+use rekindle_testkit::screen::Screen;
+
+use super::*;
+
+struct Seen {
+    painter: Painter<Vec<u8>>,
+    screen: Screen,
+}
+
+impl Seen {
+    fn new(columns: usize, rows: usize) -> Seen {
+        Seen { painter: Painter::new(Vec::new(), true, columns), screen: Screen::new(columns, rows) }
+    }
+
+    fn draw(&mut self, rows: &[&str]) {
+        let row = |text: &&str| vec![(PLAIN, (*text).to_owned())];
+        let last = rows.last().map_or(0, |row| columns(row));
+        let panel = Panel { rows: rows.iter().map(row).collect(), cursor: (rows.len() - 1, last) };
+        self.painter.draw(&panel).expect("memory");
+        self.screen.write(&std::mem::take(&mut self.painter.out));
+    }
+
+    fn words(&mut self, text: &str) {
+        self.painter.show(&Piece::Answer(text.into()));
+    }
+
+    fn line(&mut self, text: &str) {
+        self.painter.show(&Piece::Line((GOOD, text.into())));
+    }
+
+    fn tool(&mut self, text: &str) {
+        self.painter.show(&Piece::Tool("t".into(), (PLAIN, text.into())));
+    }
+
+    fn resize(&mut self, columns: usize, rows: usize) {
+        self.screen.resize(columns, rows);
+        self.painter.resize(columns);
+    }
+
+    #[track_caller]
+    fn is(&self, lines: &[&str]) {
+        assert_eq!(self.screen.text().lines().collect::<Vec<_>>(), lines);
+    }
+}
+
+#[test]
+fn words_go_on_where_they_were_and_the_panel_stays_below() {
+    let mut seen = Seen::new(10, 6);
+    seen.draw(&["status", "> a"]);
+    seen.words("one");
+    seen.draw(&["status", "> ab"]);
+    seen.words(" two three");
+    seen.draw(&["> ab"]);
+    seen.is(&["one two three", "> ab"]);
+    assert_eq!(seen.screen.cursor(), (2, 4));
+    seen.words("\nfour\n");
+    seen.draw(&["status", "> ab"]);
+    seen.line("news");
+    seen.words("five");
+    seen.painter.finish().expect("memory");
+    seen.screen.write(&std::mem::take(&mut seen.painter.out));
+    seen.is(&["one two three", "four", "news", "five"]);
+}
+
+#[test]
+fn a_row_that_is_just_full_is_gone_on_from() {
+    let mut seen = Seen::new(5, 6);
+    for (text, shown) in
+        [("12345", "12345"), ("6", "123456"), ("漢漢字", "123456漢漢字"), ("x", "123456漢漢字x")]
+    {
+        seen.words(text);
+        seen.draw(&[">"]);
+        seen.is(&[shown, ">"]);
+    }
+}
+
+#[test]
+fn nothing_is_lost_when_it_leaves_the_screen() {
+    let mut seen = Seen::new(8, 4);
+    let mut expected = String::new();
+    for number in 0..60 {
+        let text = format!("w{number} ");
+        expected += &text;
+        seen.words(&text);
+        seen.draw(&["status", "> ab"]);
+    }
+    seen.is(&[expected.trim_end(), "status", "> ab"]);
+}
+
+#[test]
+fn a_tool_s_line_is_written_over_with_all_its_rows() {
+    let mut seen = Seen::new(10, 8);
+    seen.tool("a tool with a long title");
+    seen.draw(&[">"]);
+    seen.tool("done");
+    seen.draw(&[">"]);
+    seen.is(&["done", ">"]);
+    seen.line("news");
+    seen.tool("again");
+    seen.draw(&[">"]);
+    seen.is(&["done", "news", "again", ">"]);
+}
+
+#[test]
+fn a_window_of_another_size_keeps_every_line_and_one_panel() {
+    let mut seen = Seen::new(20, 8);
+    seen.line("a line that is told");
+    seen.words("words that go on and on and");
+    seen.draw(&["the status is long", "> what is typed"]);
+    for (columns, rows) in [(10, 8), (7, 8), (30, 8), (4, 12), (20, 5)] {
+        seen.resize(columns, rows);
+        seen.words(" on");
+        seen.draw(&["st", ">"]);
+        let text = seen.screen.text();
+        assert_eq!(text.matches("st\n").count(), 1, "{columns}: {text}");
+        assert_eq!(text.matches('>').count(), 1, "{columns}: {text}");
+    }
+    seen.is(&["a line that is told", "words that go on and on and on on on on on", "st", ">"]);
+}
+
+#[test]
+fn without_colours_there_are_none() {
+    let mut painter = Painter::new(Vec::new(), false, 20);
+    painter.show(&Piece::Line((GOOD, "a \x1b[1mtable\x1b[0m".into())));
+    painter.draw(&Panel { rows: vec![vec![(GOOD, "> ".into())]], cursor: (0, 2) }).expect("memory");
+    let text = String::from_utf8(painter.out).expect("text");
+    assert_eq!(text, "a table\r\n> \x1b[K\x1b[J\r\x1b[2C");
+}
