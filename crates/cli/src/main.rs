@@ -18,10 +18,15 @@ mod workspace_failure;
 
 use std::io::Write;
 use std::process::ExitCode;
+use std::sync::Arc;
 
-use clap::Parser;
+use clap::error::ErrorKind;
+use clap::{CommandFactory, Parser};
 use rekindle_client::failure::{Exit, Failure};
+use rekindle_client::server::Server;
 use rekindle_store::crash_report::{self, Work};
+
+use self::context::Context;
 
 /// Runs coding agents so that nothing that dies takes the work with it.
 #[derive(Debug, Parser)]
@@ -32,7 +37,8 @@ use rekindle_store::crash_report::{self, Work};
   rekindle agents                          which agents are here, and how to get others
   rekindle run \"fix the failing test\"      begins a session and watches it; Ctrl-C leaves
   rekindle ps                              what every session is doing
-  rekindle attach                          watches this directory's latest session
+  rekindle                                 a conversation with this directory's session, or a new one
+  rekindle attach                          the same with the latest session; elsewhere than at a terminal it watches
   rekindle --server https://box:7700 ps    the same of a daemon elsewhere; its `token create` lets you in
 
 Exit codes:
@@ -43,8 +49,9 @@ Exit codes:
 struct Cli {
     #[command(flatten)]
     shared: Shared,
+    // Without one, at a terminal, a conversation is held with this directory's session.
     #[command(subcommand)]
-    command: commands::Command,
+    command: Option<commands::Command>,
 }
 
 /// What every command takes.
@@ -60,6 +67,22 @@ pub(crate) struct Shared {
 }
 
 impl Shared {
+    /// Returns the daemon elsewhere that is meant, if one is.
+    fn elsewhere(&self) -> Result<Option<Arc<Server>>, Failure> {
+        self.server.find(self.home.given().is_some())
+    }
+
+    /// Returns the context of a command that has to do with a home.
+    fn context(&self) -> Result<Context, Failure> {
+        let server = self.elsewhere()?;
+        let home = match &server {
+            // It is elsewhere too.
+            Some(_) => self.home.path().unwrap_or_default(),
+            None => self.home.path()?,
+        };
+        Ok(Context { home, json: self.json, server })
+    }
+
     /// Has hints name whom this command speaks to, as the command line does.
     fn remember(&self) {
         let [server, token_file, ca] = self.server.given();
@@ -88,7 +111,14 @@ fn main() -> ExitCode {
     };
     let json = cli.shared.json;
     cli.shared.remember();
-    match commands::run(cli.shared, cli.command) {
+    let outcome = match cli.command {
+        Some(command) => commands::run(cli.shared, command),
+        None => match commands::converse(cli.shared) {
+            Some(outcome) => outcome,
+            None => return usage(&no_command()).into(),
+        },
+    };
+    match outcome {
         Ok(exit) => exit.into(),
         // Whoever reads our output has seen enough.
         Err(failure) if failure.is_broken_pipe() => Exit::Ok.into(),
@@ -96,6 +126,15 @@ fn main() -> ExitCode {
             failure.report(json);
             failure.exit.into()
         }
+    }
+}
+
+/// Returns what is said where a command is missing.
+fn no_command() -> clap::Error {
+    let required = Cli::command().subcommand_required(true).arg_required_else_help(true);
+    match required.try_get_matches() {
+        Err(refused) => refused,
+        Ok(_) => Cli::command().error(ErrorKind::MissingSubcommand, "a command is missing"),
     }
 }
 

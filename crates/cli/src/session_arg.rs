@@ -163,6 +163,15 @@ pub(crate) fn current_dir() -> Result<String, Failure> {
 
 fn latest_live(client: &Client) -> Result<String, Failure> {
     let here = current_dir()?;
+    find_latest(client)?.map(|session| session.id.to_string()).ok_or_else(|| match client.target() {
+        Target::Local { .. } => none_here(&here),
+        Target::Remote { server, .. } => none_here(&format!("{here} at {}", server.url)),
+    })
+}
+
+/// Finds this directory's latest session, if there is one.
+pub(crate) fn find_latest(client: &Client) -> Result<Option<SessionView>, Failure> {
+    let here = current_dir()?;
     let sessions: Vec<SessionView> = client.all("sessions", &[("cwd", Some(&here))])?;
     // In a worktree that was made for this directory, too.
     let origin = |session: &SessionView| session.worktree.as_ref().map(|worktree| worktree.origin.clone());
@@ -170,11 +179,7 @@ fn latest_live(client: &Client) -> Result<String, Failure> {
         |session: &SessionView| session.working_dir == here || origin(session).as_ref() == Some(&here);
     let in_here = sessions.into_iter().filter(works_here);
     // What is closed is named by its id: whoever names none wants to go on.
-    let latest = in_here.max_by_key(|session| (!session.closed, session.updated_at));
-    latest.map(|session| session.id.to_string()).ok_or_else(|| match client.target() {
-        Target::Local { .. } => none_here(&here),
-        Target::Remote { server, .. } => none_here(&format!("{here} at {}", server.url)),
-    })
+    Ok(in_here.max_by_key(|session| (!session.closed, session.updated_at)))
 }
 
 pub(crate) fn latest_offline(home: &Offline) -> Result<SessionId, Failure> {

@@ -8,6 +8,7 @@ mod chaos;
 mod close;
 mod completions;
 mod config;
+mod converse;
 mod demo;
 mod demo_agent;
 mod diff;
@@ -92,29 +93,25 @@ pub(crate) enum Command {
     DemoAgent(demo_agent::Args),
 }
 
+/// Does what is meant without a command: at a terminal a conversation. Elsewhere there is nothing to do.
+pub(crate) fn converse(shared: Shared) -> Option<Result<Exit, Failure>> {
+    (!shared.json && rekindle_conversation::is_possible()).then(|| converse::here(shared.context()?))
+}
+
 /// Does it.
 pub(crate) fn run(shared: Shared, command: Command) -> Result<Exit, Failure> {
-    let elsewhere = || shared.server.find(shared.home.given().is_some());
-    let context = || {
-        let server = elsewhere()?;
-        let home = match &server {
-            // It is elsewhere too.
-            Some(_) => shared.home.path().unwrap_or_default(),
-            None => shared.home.path()?,
-        };
-        Ok::<_, Failure>(Context { home, json: shared.json, server })
-    };
+    let context = || shared.context();
     let here = |command| context()?.only_here(command);
     // Which agents there are has nothing to do with any home, and some make a home of their own and need no other.
     let homeless = || {
-        let (home, json, server) = (PathBuf::new(), shared.json, elsewhere()?);
+        let (home, json, server) = (PathBuf::new(), shared.json, shared.elsewhere()?);
         Ok::<_, Failure>(Context { home, json, server })
     };
     match command {
         Command::Agents(args) => agents::run(&homeless()?, &args),
         Command::Run(args) => run::run(&context()?, args),
         Command::Ps(args) => ps::run(&context()?, &args),
-        Command::Attach(args) => attach::run(&context()?, &args),
+        Command::Attach(args) => attach::run(context()?, &args),
         Command::Send(args) => send::run(&context()?, &args),
         Command::Waits(args) => waits::run(&context()?, &args),
         Command::Answer(args) => answer::run(&context()?, &args),

@@ -10,6 +10,7 @@ mod bundles;
 mod changes;
 mod checkpoints;
 mod commands;
+mod conversation;
 mod copies;
 mod crash_everywhere;
 mod crash_points;

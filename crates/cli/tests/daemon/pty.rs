@@ -60,7 +60,7 @@ impl Pty {
     }
 
     /// Reads what was written since; waits a moment if nothing was.
-    fn read(&mut self) {
+    pub(crate) fn read(&mut self) {
         let mut ready = [PollFd::new(&self.ours, PollFlags::IN)];
         if poll(&mut ready, Some(&LOOK)).expect("waited") == 0 {
             return;
@@ -69,6 +69,11 @@ impl Pty {
         // We hold the other end too: it never hangs up.
         let len = self.ours.read(&mut buffer).expect("read");
         self.output.extend_from_slice(&buffer[..len]);
+    }
+
+    /// Returns all that was written.
+    pub(crate) fn written(&self) -> &[u8] {
+        &self.output
     }
 
     /// Returns what stands on the screen and above it; lines that the terminal wrapped are one.

@@ -17,6 +17,13 @@ fn run(lab: &Lab, prompt: &str) -> Command {
     command
 }
 
+/// Returns a command that watches, as it does at a terminal that can only print.
+fn watch(lab: &Lab, arguments: &[&str]) -> Command {
+    let mut command = lab.rekindle(arguments);
+    command.env("TERM", "dumb");
+    command
+}
+
 /// Returns the only session.
 fn session(lab: &Lab) -> String {
     lab.get("/api/sessions")["sessions"][0]["id"].as_str().expect("a session").to_owned()
@@ -131,13 +138,13 @@ fn ctrl_c_leaves_and_attach_comes_back() {
     let id = session(&lab);
     assert!(terminal.text().contains(&lab.hint(&format!("attach {id}"))), "{}", terminal.text());
     assert_eq!(lab.status(&id), "running");
-    let mut again = Pty::start(&lab.rekindle(&["attach"]), 80);
+    let mut again = Pty::start(&watch(&lab, &["attach"]), 80);
     again.see("> say one");
     lab.pass("here");
     assert_eq!(again.end(), Some(0));
     assert!(again.text().contains("\none\ntwo\n"), "{}", again.text());
     assert_eq!((lab.agents().len(), lab.prompted("say one")), (1, 1));
-    let mut over = Pty::start(&lab.rekindle(&["attach", &id]), 80);
+    let mut over = Pty::start(&watch(&lab, &["attach", &id]), 80);
     assert_eq!(over.end(), Some(0), "what is over is shown again");
     assert!(over.text().contains("\none\n") && over.text().contains("\ntwo\n"), "{}", over.text());
 }
@@ -150,7 +157,7 @@ fn ctrl_c_at_a_question_leaves_it_open() {
     terminal.press(CTRL_C);
     assert_eq!(terminal.end(), Some(130));
     assert!(!terminal.text().contains(PROMPT), "{}", terminal.text());
-    let mut again = Pty::start(&lab.rekindle(&["attach"]), 80);
+    let mut again = Pty::start(&watch(&lab, &["attach"]), 80);
     again.see(PROMPT);
     again.press("n");
     again.end();
