@@ -4,11 +4,12 @@ use std::fmt;
 use std::str::FromStr;
 
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize, Serializer};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use crate::{hex, text_form};
 
 /// The name of a blob: BLAKE3 of its plain bytes, written as 64 lowercase hex digits.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Deserialize, JsonSchema)]
-#[serde(try_from = "String")]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, JsonSchema)]
 #[schemars(with = "String", extend("pattern" = "^[0-9a-f]{64}$"))]
 pub struct BlobId([u8; 32]);
 
@@ -52,16 +53,13 @@ pub struct BadBlobId;
 impl FromStr for BlobId {
     type Err = BadBlobId;
     fn from_str(text: &str) -> Result<BlobId, BadBlobId> {
-        let lowercase = text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
-        let hash = blake3::Hash::from_hex(text).ok().filter(|_| lowercase).ok_or(BadBlobId)?;
-        Ok(BlobId(*hash.as_bytes()))
+        hex::decode(text.as_bytes()).map(BlobId).ok_or(BadBlobId)
     }
 }
 
-impl TryFrom<String> for BlobId {
-    type Error = BadBlobId;
-    fn try_from(text: String) -> Result<BlobId, BadBlobId> {
-        text.parse()
+impl<'de> Deserialize<'de> for BlobId {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        text_form::read(deserializer, "the name of a blob")
     }
 }
 

@@ -10,20 +10,8 @@ use std::str::FromStr;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use sha2::{Digest, Sha256};
 
+use crate::hex;
 use crate::id::StreamId;
-
-/// Marks bytes that are no lowercase hex digit; any of them makes the sum of all this.
-const NOT_HEX: u8 = 0xff;
-
-const NIBBLES: [u8; 256] = {
-    let mut table = [NOT_HEX; 256];
-    let mut n = 0;
-    while n < 16 {
-        table[b"0123456789abcdef"[n] as usize] = n as u8;
-        n += 1;
-    }
-    table
-};
 
 /// The `h` of one record.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -45,18 +33,7 @@ impl ChainHash {
 
     /// Reads sixteen lowercase hex digits; uppercase ones are not what we write.
     pub fn from_hex(digits: &[u8]) -> Option<ChainHash> {
-        let digits: &[u8; Self::DIGITS] = digits.try_into().ok()?;
-        // Without a branch for each digit: every record of a replay comes through here.
-        let (mut value, mut seen) = (0u64, 0u8);
-        for digit in digits {
-            let nibble = NIBBLES[usize::from(*digit)];
-            seen |= nibble;
-            value = value << 4 | u64::from(nibble & 0xf);
-        }
-        if seen == NOT_HEX {
-            return None;
-        }
-        Some(ChainHash(value))
+        hex::decode(digits).map(|bytes| ChainHash(u64::from_be_bytes(bytes)))
     }
 }
 

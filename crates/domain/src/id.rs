@@ -157,17 +157,7 @@ macro_rules! id_types {
 
         impl<'de> Deserialize<'de> for $name {
             fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-                struct Text;
-                impl serde::de::Visitor<'_> for Text {
-                    type Value = $name;
-                    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                        write!(f, concat!($article, " id"))
-                    }
-                    fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<$name, E> {
-                        text.parse().map_err(E::custom)
-                    }
-                }
-                deserializer.deserialize_str(Text)
+                crate::text_form::read(deserializer, concat!($article, " id"))
             }
         }
     )*};

@@ -3,13 +3,13 @@
 use std::fmt;
 use std::str::FromStr;
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::blob_id::BlobId;
+use crate::{hex, text_form};
 
 /// The id of a step within its run: its stage and its round. Within a round a run only goes forward, so there is one step of each.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(into = "String", try_from = "String")]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct StepId {
     /// The stage's name.
     pub stage: String,
@@ -38,23 +38,25 @@ pub struct BadStepId;
 impl FromStr for StepId {
     type Err = BadStepId;
     fn from_str(text: &str) -> Result<StepId, BadStepId> {
-        let (stage, round) = text.rsplit_once('-').ok_or(BadStepId)?;
-        let step = StepId { stage: stage.to_owned(), round: round.parse().map_err(|_| BadStepId)? };
-        let whole = is_plain_name(stage) && step.round > 0 && step.to_string() == text;
-        if whole { Ok(step) } else { Err(BadStepId) }
+        let (stage, digits) = text.rsplit_once('-').ok_or(BadStepId)?;
+        // One way to write it: no sign, and no zero in front.
+        let is_number = digits.starts_with(|c| matches!(c, '1'..='9'));
+        if !is_number || !is_plain_name(stage) {
+            return Err(BadStepId);
+        }
+        Ok(StepId { stage: stage.to_owned(), round: digits.parse().map_err(|_| BadStepId)? })
     }
 }
 
-impl From<StepId> for String {
-    fn from(step: StepId) -> String {
-        step.to_string()
+impl Serialize for StepId {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
     }
 }
 
-impl TryFrom<String> for StepId {
-    type Error = BadStepId;
-    fn try_from(text: String) -> Result<StepId, BadStepId> {
-        text.parse()
+impl<'de> Deserialize<'de> for StepId {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        text_form::read(deserializer, "the id of a step")
     }
 }
 
@@ -70,8 +72,7 @@ pub fn is_plain_name(text: &str) -> bool {
 }
 
 /// The key of a step: the hash of everything that its result hangs on, written as `ik:` and 64 hex digits.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(into = "String", try_from = "String")]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct StepKey([u8; 32]);
 
 /// What every key begins with.
@@ -121,21 +122,19 @@ impl FromStr for StepKey {
     type Err = BadStepKey;
     fn from_str(text: &str) -> Result<StepKey, BadStepKey> {
         let digits = text.strip_prefix(KEY_PREFIX).ok_or(BadStepKey)?;
-        let hash: BlobId = digits.parse().map_err(|_| BadStepKey)?;
-        Ok(StepKey(*hash.as_bytes()))
+        hex::decode(digits.as_bytes()).map(StepKey).ok_or(BadStepKey)
     }
 }
 
-impl From<StepKey> for String {
-    fn from(key: StepKey) -> String {
-        key.to_string()
+impl Serialize for StepKey {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
     }
 }
 
-impl TryFrom<String> for StepKey {
-    type Error = BadStepKey;
-    fn try_from(text: String) -> Result<StepKey, BadStepKey> {
-        text.parse()
+impl<'de> Deserialize<'de> for StepKey {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        text_form::read(deserializer, "the key of a step")
     }
 }
 

@@ -172,7 +172,7 @@ impl KeyParts<'_> {
             check: self.stage.check.as_deref(),
             from: self.from,
             inputs: self.inputs,
-            outcomes: &*canonical(&self.stage.outcomes)?,
+            outcomes: &canonical(&self.stage.outcomes)?,
             prompt: self.prompt,
             round: self.step.round,
             task_id: self.task_id,
