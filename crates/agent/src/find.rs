@@ -22,6 +22,9 @@ pub struct FoundAgent {
     pub how: How,
     /// What starts it, with the program's whole path; empty if it is not here.
     pub command: Vec<String>,
+    /// The program that it adapts, by its whole path, if that is here and the adapter is not.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub adapts: Option<String>,
     /// What a person types to install it.
     pub install: &'static str,
     /// What a person types to sign in.
@@ -63,8 +66,10 @@ pub fn find(agent: &KnownAgent, path: &OsStr) -> FoundAgent {
             None => (How::Missing, Vec::new()),
         },
     };
+    let adapted = || which(agent.adapts, path)?.into_os_string().into_string().ok();
+    let adapts = if how == How::Installed || agent.adapts.is_empty() { None } else { adapted() };
     let KnownAgent { id, title, install, login, .. } = *agent;
-    FoundAgent { id, title, how, command, install, login, probed: None, problem: None }
+    FoundAgent { id, title, how, command, adapts, install, login, probed: None, problem: None }
 }
 
 fn locate(command: &Command, path: &OsStr) -> Option<Vec<String>> {
@@ -114,10 +119,13 @@ mod tests {
         let (_directory, path) = directory(&["claude", "codex"]);
         assert_eq!(find(agent("claude"), &path).how, How::Missing);
         assert_eq!(find(agent("codex"), &path).how, How::Missing);
-        let (_directory, path) = directory(&["claude", "npx"]);
+        let (directory, path) = directory(&["claude", "npx"]);
         let found = find(agent("claude"), &path);
         assert_eq!(found.how, How::Fetched);
         assert_eq!(found.command[1..], ["-y", "@agentclientprotocol/claude-agent-acp"]);
+        let program = directory.path().join("claude").display().to_string();
+        assert_eq!(found.adapts, Some(program), "it is told that the agent is here and its adapter is not");
+        assert_eq!(find(agent("codex"), &path).adapts, None);
     }
 
     #[test]
@@ -126,6 +134,7 @@ mod tests {
         let found = find(agent("claude"), &path);
         let program = directory.path().join("claude-agent-acp");
         assert_eq!((found.how, found.command), (How::Installed, vec![program.display().to_string()]));
+        assert_eq!(found.adapts, None);
         assert_eq!(find(agent("goose"), &path).command[1..], ["acp", "--with-builtin", "developer"]);
         assert_eq!(find_all(&path).len(), TABLE.len());
     }

@@ -4,6 +4,9 @@
 //! The only place in this crate that runs a process. Bounded in time, in what is read, and in how long an end
 //! may take; the process leads a group of its own, which is ended as a whole.
 
+mod many;
+mod stderr_tail;
+
 use std::ffi::OsString;
 use std::io::{Read, Write};
 use std::os::unix::process::CommandExt;
@@ -23,6 +26,9 @@ use crate::json::{Object, to_raw};
 use crate::known::{Quirks, quirks};
 use crate::profile::{Capabilities, Open, Profile};
 use crate::said::{Failure, Greeting, Request, Said};
+
+pub use self::many::probe_all;
+use self::stderr_tail::StderrTail;
 
 /// How long an agent may take to answer: the slowest known one needs 30 s at its very first start.
 pub const TIMEOUT: Duration = Duration::from_secs(30);
@@ -125,9 +131,35 @@ pub enum ProbeError {
     NoSession(#[source] Failure),
 }
 
+/// A probe that failed, with what the agent wrote to stderr.
+#[derive(Debug, thiserror::Error)]
+#[error("{error}")]
+pub struct ProbeFailure {
+    /// Why.
+    #[source]
+    pub error: ProbeError,
+    /// The end of its stderr; empty if it wrote nothing.
+    pub stderr: String,
+}
+
+impl ProbeFailure {
+    /// Returns the reason with its cause, and the agent's own last lines: these mostly say what is missing.
+    pub fn text(&self) -> String {
+        let cause = std::error::Error::source(&self.error).map(|cause| format!(": {cause}"));
+        let told = format!("{}{}", self.error, cause.unwrap_or_default());
+        if self.stderr.is_empty() { told } else { format!("{told}; its stderr ends with: {}", self.stderr) }
+    }
+}
+
+impl From<ProbeError> for ProbeFailure {
+    fn from(error: ProbeError) -> ProbeFailure {
+        ProbeFailure { error, stderr: String::new() }
+    }
+}
+
 impl Probe {
     /// Starts the agent, greets it, asks it for a session if that is wanted, and ends it.
-    pub fn run(&self, profile: &dyn Profile) -> Result<Probed, ProbeError> {
+    pub fn run(&self, profile: &dyn Profile) -> Result<Probed, ProbeFailure> {
         let (program, args) = self.command.split_first().ok_or(ProbeError::NoCommand)?;
         let begun = Instant::now();
         let child = Command::new(program)
@@ -137,14 +169,18 @@ impl Probe {
             .current_dir(&self.directory)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
-            .stderr(Stdio::null())
+            .stderr(Stdio::piped())
             .process_group(0)
             .spawn()
             .map_err(|source| ProbeError::Start { program: program.clone(), source })?;
         let mut child = child;
+        let stderr = child.stderr.take().map(StderrTail::read);
         let probed = self.ask(&mut child, profile, begun);
         end_group(child);
-        probed
+        probed.map_err(|error| {
+            let stderr = stderr.map(|tail| tail.take(GRACE)).unwrap_or_default();
+            ProbeFailure { error, stderr }
+        })
     }
 
     fn ask(&self, child: &mut Child, profile: &dyn Profile, begun: Instant) -> Result<Probed, ProbeError> {

@@ -3,7 +3,7 @@
 
 use std::io::{self, BufRead, IsTerminal, Write};
 
-use rekindle_agent::find::{FoundAgent, How, find_all};
+use rekindle_agent::find::{FoundAgent, How, find, find_all};
 use rekindle_agent::known::by_id;
 use rekindle_client::{Client, Failure};
 use rekindle_daemon::config::Config;
@@ -71,6 +71,7 @@ pub(crate) fn found_by(told: &Value) -> Vec<FoundAgent> {
         };
         let words = there["command"].as_array().into_iter().flatten();
         agent.command = words.filter_map(|word| Some(word.as_str()?.to_owned())).collect();
+        agent.adapts = there["adapts"].as_str().map(str::to_owned);
     }
     all
 }
@@ -110,7 +111,40 @@ fn several(names: &[&str]) -> Failure {
     ))
 }
 
+/// Says that an agent is downloaded before it begins, where it is: nothing else is heard until then.
+pub(crate) fn note_download(name: &str) {
+    let Some(known) = by_id(name) else { return };
+    let found = find(known, &std::env::var_os("PATH").unwrap_or_default());
+    if found.how == How::Fetched {
+        let program =
+            found.command.first().map_or("", |program| program.rsplit('/').next().unwrap_or(program));
+        let text = format!(
+            "{name} is not installed: {program} downloads it on first use, which may take half a minute. To install it: {}",
+            found.install
+        );
+        anstream::eprintln!("{}", styled(DIM, text));
+    }
+}
+
+/// Says which agent is here and only lacks its adapter.
+fn without_adapter(agent: &FoundAgent) -> Option<Failure> {
+    let (program, FoundAgent { id, install, .. }) = (agent.adapts.as_ref()?, agent);
+    let message = format!(
+        "no agent can be run yet: {program} is here, but not the adapter that Rekindle talks to it through"
+    );
+    let hint = match agent.how {
+        How::Fetched => {
+            format!("rekindle run -a {id} TEXT downloads it on first use; to install it now: {install}")
+        }
+        How::Installed | How::Missing => format!("install it with: {install}"),
+    };
+    Some(Failure::usage("no_agent", message).hint(hint))
+}
+
 fn none(found: &[FoundAgent]) -> Failure {
+    if let Some(failure) = found.iter().find_map(without_adapter) {
+        return failure;
+    }
     let lines: String =
         found.iter().take(SHOWN).map(|agent| format!("\n  {:10}  {}", agent.id, agent.install)).collect();
     Failure::usage("no_agent", "no known agent is installed".into()).hint(format!(
@@ -158,5 +192,17 @@ mod tests {
     fn whoever_has_no_agent_is_told_how_to_get_one() {
         let failure = none(&found(&[], &[])).to_json().to_string();
         assert!(failure.contains("npm") && failure.contains("rekindle demo"), "{failure}");
+    }
+
+    #[test]
+    fn whoever_has_an_agent_without_its_adapter_is_told_so() {
+        let mut found = found(&[], &["claude"]);
+        let claude = found.iter_mut().find(|agent| agent.id == "claude").expect("a known agent");
+        claude.adapts = Some("/usr/bin/claude".into());
+        let failure = none(&found).to_json().to_string();
+        assert!(
+            failure.contains("/usr/bin/claude is here") && failure.contains("rekindle run -a claude"),
+            "{failure}"
+        );
     }
 }

@@ -26,6 +26,8 @@ pub struct KnownAgent {
     pub commands: &'static [Command],
     /// Commands that fetch it first, tried when it is not installed.
     pub fetched: &'static [Command],
+    /// The program that people know the agent by, where that does not speak the protocol itself and an adapter does; else empty.
+    pub adapts: &'static str,
     /// Its package, on npm or PyPI.
     pub package: &'static str,
     /// What a person types to install it.

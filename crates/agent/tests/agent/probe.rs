@@ -4,16 +4,20 @@ use std::time::{Duration, Instant};
 
 use rekindle_agent::acp::Acp;
 use rekindle_agent::known::Quirk;
-use rekindle_agent::probe::{Probe, ProbeError, Probed};
+use rekindle_agent::probe::{Probe, ProbeError, ProbeFailure, Probed, probe_all};
 
 fn probe(script: &str, timeout: Duration) -> Result<Probed, ProbeError> {
     probe_for(script, timeout, false)
 }
 
 fn probe_for(script: &str, timeout: Duration, session: bool) -> Result<Probed, ProbeError> {
+    of_script(script, timeout, session).run(&Acp::default()).map_err(|failure| failure.error)
+}
+
+fn of_script(script: &str, timeout: Duration, session: bool) -> Probe {
     let command = ["/bin/sh", "-c", script].map(str::to_owned).to_vec();
     let environment = vec![("PATH".into(), "/usr/bin:/bin".into())];
-    Probe { command, environment, directory: std::env::temp_dir(), timeout, session }.run(&Acp::default())
+    Probe { command, environment, directory: std::env::temp_dir(), timeout, session }
 }
 
 const LONG: Duration = Duration::from_secs(20);
@@ -54,9 +58,53 @@ fn silence_noise_refusal_and_death_are_told_apart() {
     assert!(matches!(probe(refusal, LONG), Err(ProbeError::Refused(failure)) if failure.code == -32600));
     let nothing =
         Probe { command: vec![], environment: vec![], directory: "/".into(), timeout: LONG, session: false };
-    assert!(matches!(nothing.run(&Acp::default()), Err(ProbeError::NoCommand)));
+    let refused = |probe: &Probe| probe.run(&Acp::default()).map_err(|failure| failure.error);
+    assert!(matches!(refused(&nothing), Err(ProbeError::NoCommand)));
     let missing = Probe { command: vec!["/nowhere/agent".into()], ..nothing };
-    assert!(matches!(missing.run(&Acp::default()), Err(ProbeError::Start { .. })));
+    assert!(matches!(refused(&missing), Err(ProbeError::Start { .. })));
+}
+
+#[test]
+fn an_agent_that_fails_is_quoted() {
+    let failed = |script: &str| {
+        let failure = of_script(script, LONG, false).run(&Acp::default()).expect_err("no answer");
+        (failure.text(), failure)
+    };
+    let (text, _) = failed("read line; echo 'node: bad option: --acp' >&2; exit 9");
+    assert_eq!(text, "the agent ended before it answered; its stderr ends with: node: bad option: --acp");
+    let (_, ProbeFailure { stderr, .. }) = failed("read line; yes wrong | head -n 100000 >&2; echo last >&2");
+    assert!(stderr.ends_with("wrong\nlast") && stderr.len() <= 2048, "{} bytes", stderr.len());
+    // One that has left the group holds the pipe open; nobody waits for it.
+    let (text, _) = failed("read line; echo why >&2; setsid sleep 3 >/dev/null & exit 1");
+    assert!(text.ends_with("ends with: why"), "{text}");
+}
+
+#[test]
+fn agents_are_asked_at_the_same_time_and_answer_in_their_places() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let place = directory.path().display();
+    let answer = |name: &str| {
+        format!(
+            r#"echo '{{"jsonrpc":"2.0","id":1,"result":{{"protocolVersion":1,"agentInfo":{{"name":"{name}"}}}}}}'"#
+        )
+    };
+    // Each waits for the other: one after the other, the first would never answer.
+    let meet = |own: &str, other: &str| {
+        format!(
+            "read line; : >{place}/{own}; until [ -e {place}/{other} ]; do sleep 0.01; done; {}",
+            answer(own)
+        )
+    };
+    let probes =
+        [meet("a", "b"), "exit 1".to_owned(), meet("b", "a")].map(|script| of_script(&script, LONG, false));
+    let count = std::sync::atomic::AtomicUsize::new(0);
+    let told = |_: usize| {
+        count.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+    };
+    let answers = probe_all(&probes, &Acp::default(), &told);
+    let names: Vec<Option<String>> = answers.into_iter().map(|answer| answer.ok()?.name).collect();
+    assert_eq!(names, [Some("a".into()), None, Some("b".into())]);
+    assert_eq!(count.into_inner(), 3);
 }
 
 #[test]

@@ -11,7 +11,7 @@ use rekindle_agent::acp::{Acp, Offered};
 use rekindle_agent::environment;
 use rekindle_agent::find::{FoundAgent, How, find_all};
 use rekindle_agent::known::{Quirk, by_id};
-use rekindle_agent::probe::{Probe, Probed, TIMEOUT};
+use rekindle_agent::probe::{Probe, Probed, TIMEOUT, probe_all};
 use rekindle_client::{Client, Exit, Failure};
 use rekindle_terminal::output::{self, BAD, BOLD, DIM, GOOD, PLAIN, WARN, columns, plural, styled, wrap};
 use rekindle_terminal::sanitise;
@@ -33,7 +33,7 @@ use crate::agent_choice::found_by;
   rekindle agents claude --models --modes
   rekindle agents --json | jq -r '.agents[] | select(.how == \"installed\") | .id'")]
 pub(crate) struct Args {
-    /// Only these, by the names in the first column
+    /// Only these agents, by their names in the first column
     #[arg(value_name = "AGENT")]
     names: Vec<String>,
 
@@ -49,7 +49,7 @@ pub(crate) struct Args {
     #[arg(long)]
     modes: bool,
 
-    /// How long an agent may take to answer, in seconds
+    /// How many seconds an agent may take to answer
     #[arg(long, value_name = "SECONDS", default_value_t = TIMEOUT.as_secs())]
     timeout: u64,
 }
@@ -94,28 +94,26 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<Exit, Failure> {
 fn probe(agents: &mut [FoundAgent], args: &Args, json: bool) {
     let named = agents.len() == 1;
     let asked = |agent: &&mut FoundAgent| agent.how == How::Installed || (named && agent.how == How::Fetched);
-    let count = agents.iter_mut().filter(asked).count() as u64;
+    let mut agents: Vec<&mut FoundAgent> = agents.iter_mut().filter(asked).collect();
+    let probe = |agent: &&mut FoundAgent| Probe {
+        command: agent.command.clone(),
+        environment: environment_of(agent.id),
+        directory: std::env::temp_dir(),
+        timeout: Duration::from_secs(args.timeout),
+        session: args.asks_for_session(),
+    };
+    let probes: Vec<Probe> = agents.iter().map(probe).collect();
     // Only a person wants to see it move; it hides itself when stderr is no terminal.
-    let progress = if json { ProgressBar::hidden() } else { ProgressBar::new(count) };
-    let style = ProgressStyle::with_template("{spinner} asking {msg} ({pos} of {len})");
+    let progress = if json { ProgressBar::hidden() } else { ProgressBar::new(probes.len() as u64) };
+    let style = ProgressStyle::with_template("{spinner} asking agents ({pos} of {len} have answered)");
     progress.set_style(style.unwrap_or_else(|_| ProgressStyle::default_spinner()));
     progress.enable_steady_tick(Duration::from_millis(100));
-    for agent in agents.iter_mut().filter(asked) {
-        progress.set_message(agent.id);
-        let probe = Probe {
-            command: agent.command.clone(),
-            environment: environment_of(agent.id),
-            directory: std::env::temp_dir(),
-            timeout: Duration::from_secs(args.timeout),
-            session: args.asks_for_session(),
-        };
-        match probe.run(&Acp::default()) {
+    let outcomes = probe_all(&probes, &Acp::default(), &|_| progress.inc(1));
+    for (agent, outcome) in agents.iter_mut().zip(outcomes) {
+        match outcome {
             Ok(probed) => agent.probed = Some(probed),
-            Err(error) => {
-                agent.problem = Some(format!("{:#}", anyhow::Error::from(error)));
-            }
+            Err(failure) => agent.problem = Some(failure.text()),
         }
-        progress.inc(1);
     }
     progress.finish_and_clear();
 }
@@ -132,8 +130,9 @@ fn environment_of(id: &str) -> Vec<(OsString, OsString)> {
 fn write_agents(out: &mut dyn Write, agents: &[FoundAgent], args: &Args) -> std::io::Result<()> {
     let column = agents.iter().map(|agent| columns(agent.id)).max().unwrap_or(0) + 2;
     let asked = |agent: &FoundAgent| agent.probed.is_some() || agent.problem.is_some();
-    let (here, elsewhere): (Vec<&FoundAgent>, Vec<&FoundAgent>) =
-        agents.iter().partition(|agent| agent.how == How::Installed || asked(agent));
+    let (here, elsewhere): (Vec<&FoundAgent>, Vec<&FoundAgent>) = agents
+        .iter()
+        .partition(|agent| agent.how == How::Installed || agent.adapts.is_some() || asked(agent));
     if here.is_empty() {
         writeln!(out, "No known agent is installed.")?;
     }
@@ -141,11 +140,11 @@ fn write_agents(out: &mut dyn Write, agents: &[FoundAgent], args: &Args) -> std:
         write_agent(out, agent, column, args)?;
     }
     for (how, words) in
-        [(How::Fetched, "fetched at the first start, or at once with"), (How::Missing, "to get one")]
+        [(How::Fetched, "downloaded on first use, or install one now"), (How::Missing, "to install one")]
     {
         let of: Vec<_> = elsewhere.iter().filter(|agent| agent.how == how).collect();
         if !of.is_empty() {
-            writeln!(out, "\nNot installed; {words} ({}):", plural(of.len() as u64, "agent"))?;
+            writeln!(out, "\nNot installed, {words} ({}):", plural(of.len() as u64, "agent"))?;
         }
         for agent in of {
             writeln!(out, "{:column$}{}", agent.id, styled(DIM, agent.install))?;
@@ -166,7 +165,10 @@ fn write_agent(out: &mut dyn Write, agent: &FoundAgent, column: usize, args: &Ar
     let mut line = |style: Style, text: &str| -> std::io::Result<()> {
         writeln!(out, "{}", styled(style, wrap(&sanitise::line(text), width, &indent, &indent)))
     };
-    line(DIM, &agent.command.join(" "))?;
+    match &agent.adapts {
+        Some(program) => line(PLAIN, &adapter_needed(agent, program))?,
+        None => line(DIM, &agent.command.join(" "))?,
+    }
     if let Some(probed) = &agent.probed {
         line(PLAIN, &abilities(probed))?;
         let needs_login = probed.auth_methods.as_ref().is_some_and(|methods| methods.as_json() != "[]");
@@ -184,6 +186,17 @@ fn write_agent(out: &mut dyn Write, agent: &FoundAgent, column: usize, args: &Ar
         line(BAD, problem)?;
     }
     Ok(())
+}
+
+/// Says how to get the adapter of an agent that is here without it.
+fn adapter_needed(agent: &FoundAgent, program: &str) -> String {
+    let download = match agent.how {
+        How::Fetched => {
+            format!("`rekindle run -a {}` downloads it on first use; to install it now: ", agent.id)
+        }
+        How::Installed | How::Missing => "to install it: ".into(),
+    };
+    format!("{program} is here; Rekindle talks to it through an adapter. {download}{}", agent.install)
 }
 
 /// Lists what can be chosen, by what has to be given.
@@ -206,7 +219,8 @@ fn state(agent: &FoundAgent) -> (Style, String) {
         }
         (None, _) if agent.problem.is_some() => (BAD, "does not answer".into()),
         (None, How::Installed) => (GOOD, "installed".into()),
-        (None, How::Fetched) => (WARN, "fetched at its first start".into()),
+        (None, _) if agent.adapts.is_some() => (WARN, "needs an adapter".into()),
+        (None, How::Fetched) => (WARN, "downloaded on first use".into()),
         (None, How::Missing) => (DIM, "not found".into()),
     }
 }

@@ -8,10 +8,11 @@ use rekindle_client::{Exit, Failure, logout, read};
 use rekindle_display::hints::attach;
 use rekindle_display::live::Goal;
 use rekindle_domain::event::Persistence;
-use rekindle_wire::request::{Content, NewSession};
+use rekindle_wire::request::{AgentChoice, Content, NewSession};
 use rekindle_wire::view::KeyedSession;
 
 use super::{Context, run_queue};
+use crate::agent_choice::note_download;
 use crate::prompt_arg::prompt;
 use crate::session_options::SessionOptions;
 
@@ -78,6 +79,9 @@ pub(super) fn run(context: &Context, args: Args) -> Result<Exit, Failure> {
             .then(|| Persistence { enabled: Some(false), ..Persistence::default() }),
         ..args.session.session(context, elsewhere.as_ref())?
     };
+    if let (None, AgentChoice::Known(name), false) = (&elsewhere, &body.agent, context.json) {
+        note_download(name);
+    }
     let mut client = match elsewhere {
         Some(client) => client,
         None => context.daemon_or_start()?,
