@@ -96,6 +96,7 @@ pub fn run(
         checkpoints: checkpoint_settings(&config),
         persistence: config.persistence.policy(),
         collection: config.collection(),
+        idle_agents: config.idle_agents(),
         tasks: config.tasks.settings(&config.budgets),
         worktrees: config.worktree.directory(home),
         worktree_preparation: config.worktree.preparation(),

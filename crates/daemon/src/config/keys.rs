@@ -66,6 +66,8 @@ pub(super) const KEYS: &[Key] = &[
     toml("persistence.keep", "10"),
     words("persistence.max_age", NO_LIMIT),
     toml("persistence.compression", "\"zstd\""),
+    toml("idle_agents.after", "\"10m\""),
+    toml("idle_agents.max", "16"),
     toml("gc.interval", "\"1d\""),
     toml("cache.keep_days", "30"),
     toml("cache.max_bytes", "\"5GiB\""),

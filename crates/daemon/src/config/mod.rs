@@ -4,6 +4,7 @@ mod budgets;
 mod cache;
 mod file;
 mod gc;
+mod idle_agents;
 mod keys;
 mod nearest;
 mod persistence;
@@ -21,6 +22,7 @@ use rekindle_client::failure::Failure;
 use rekindle_client::listen_options::Listening;
 use rekindle_domain::event::CheckpointMode;
 use rekindle_notify::NotifyConfig;
+use rekindle_service::daemon::IdleAgentPolicy;
 use rekindle_service::upkeep::{CheckpointRetention, CollectionPolicy};
 use serde::Deserialize;
 
@@ -31,6 +33,7 @@ pub use self::unknown::UnknownKey;
 use self::budgets::BudgetsConfig;
 use self::cache::CacheConfig;
 use self::gc::GcConfig;
+use self::idle_agents::IdleAgentsConfig;
 use self::persistence::PersistenceConfig;
 use self::tasks::TasksConfig;
 use self::waits::WaitsConfig;
@@ -59,6 +62,9 @@ pub struct Config {
     /// How snapshots of sessions are kept.
     #[serde(default)]
     pub(crate) persistence: PersistenceConfig,
+    /// When agents are ended that have nothing to do.
+    #[serde(default)]
+    pub(crate) idle_agents: IdleAgentsConfig,
     /// When a daemon removes what nobody needs.
     #[serde(default)]
     pub(crate) gc: GcConfig,
@@ -213,6 +219,11 @@ impl Config {
             cached_results: self.cache.retention(),
             runs: self.pipelines.retention(),
         })
+    }
+
+    /// Returns when agents are ended that have nothing to do.
+    pub(crate) fn idle_agents(&self) -> IdleAgentPolicy {
+        self.idle_agents.policy()
     }
 
     /// Reads the settings; without a file there are none.

@@ -7,7 +7,9 @@ use std::sync::Arc;
 use rekindle_domain::time::{Clock, Timestamp};
 use rekindle_lab::{Connection, HOST, PATIENCE, Reply, request};
 use rekindle_server::{Ending, Listeners, TcpListeners, serve};
-use rekindle_service::daemon::{CheckpointSettings, Daemon, Settings, TaskSettings, WaitSettings};
+use rekindle_service::daemon::{
+    CheckpointSettings, Daemon, IdleAgentPolicy, Settings, TaskSettings, WaitSettings,
+};
 use rekindle_store::disk::SharedDisk;
 use rekindle_testkit::tapped::Tapped;
 use rustix::process::{Resource, getrlimit, setrlimit};
@@ -53,6 +55,7 @@ fn daemon(directory: &Path, gate: &Gate) -> Arc<Daemon> {
         checkpoints: CheckpointSettings::default(),
         persistence: Default::default(),
         collection: None,
+        idle_agents: IdleAgentPolicy::KEEP_ALL,
         tasks: TaskSettings::default(),
         worktrees: directory.join("worktrees"),
         worktree_preparation: Default::default(),

@@ -55,6 +55,7 @@ use crate::commands::{
     update_session,
 };
 use crate::drive::environment;
+pub use crate::drive::worker::IdleAgentPolicy;
 use crate::drive::worker::{Command, Workers};
 use crate::error::{Result, ServiceError};
 use crate::feed::{self, Anywhere, Feed, Subscription};
@@ -102,6 +103,8 @@ pub struct Settings {
     /// How the home is collected by itself, if it is.
     pub collection: Option<CollectionPolicy>,
     /// How tasks are scheduled.
+    /// When agents are ended that have nothing to do.
+    pub idle_agents: IdleAgentPolicy,
     pub tasks: TaskSettings,
     /// Where worktrees of sessions are made.
     pub worktrees: PathBuf,

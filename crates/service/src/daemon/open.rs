@@ -96,7 +96,8 @@ impl Daemon {
         let files =
             Arc::new(WorkspaceFiles::new(workspaces.clone(), selection, settings.worktree_preparation));
         let budgets = BudgetCheck::new(settings.tasks.budgets.session);
-        let workers = Arc::new(Workers::new(records, agents, budgets, files, watch.clone()));
+        let workers = Workers::new(records, agents, budgets, files, watch.clone());
+        let workers = Arc::new(workers.with_idle_policy(settings.idle_agents));
         let (feed, directory, log_details) =
             (watch.feed.clone(), watch.directory.clone(), watch.log_details.clone());
         let metrics = Arc::new(metrics);

@@ -36,7 +36,7 @@ use crate::drive::agents::Agents;
 use crate::drive::environment::{Env, Environment};
 use crate::drive::holders::HolderPaths;
 use crate::drive::live::Supervisor;
-use crate::drive::worker::{Cancelling, Command, Seat, Watcher, Worker, Workers};
+use crate::drive::worker::{Cancelling, Command, IdleAgentPolicy, Seat, Watcher, Worker, Workers};
 use crate::error::ServiceError;
 use crate::records::Records;
 use crate::show::Views;
@@ -97,6 +97,8 @@ pub(super) struct Home {
     pub(super) arrivals: Arc<Arrivals>,
     /// Whether and how directories are captured: not at all, unless a test says so.
     pub(super) captures: Arc<CaptureScript>,
+    /// What becomes of idle agents: they stay, unless a test says so.
+    idle_policy: IdleAgentPolicy,
     /// Records that were seen already.
     seen: usize,
 }
@@ -143,6 +145,7 @@ impl Home {
             before_us: Arc::default(),
             arrivals: Arc::default(),
             captures: Arc::default(),
+            idle_policy: IdleAgentPolicy::KEEP_ALL,
             seen: 0,
         };
         home.open();
@@ -190,13 +193,9 @@ impl Home {
         let (before_us, arrivals) = (self.before_us.clone(), self.arrivals.clone());
         let contended = Contended { store: store.clone(), before_us, arrivals };
         let records = Records::new(Arc::new(contended), self.clock.clone(), self.steady);
-        let workers = Arc::new(Workers::new(
-            records,
-            agents,
-            BudgetCheck::default(),
-            self.files.clone(),
-            Arc::new(Nobody),
-        ));
+        let (budgets, files) = (BudgetCheck::default(), self.files.clone());
+        let workers = Workers::new(records, agents, budgets, files, Arc::new(Nobody));
+        let workers = Arc::new(workers.with_idle_policy(self.idle_policy));
         let (seat, worker) = workers.hire_by_hand(self.session);
         self.daemon = Some(Daemon { worker, seat, workers, store });
     }
@@ -277,6 +276,12 @@ impl Home {
     /// Lets the time pass after which what was cut for the first time goes on.
     pub(super) fn wait_long_enough_to_continue(&mut self) -> &mut Home {
         self.pass(Duration::from_millis(250))
+    }
+
+    /// Has agents that are idle ended by this policy.
+    pub(super) fn end_idle_agents(&mut self, policy: IdleAgentPolicy) {
+        self.idle_policy = policy;
+        self.restart();
     }
 
     /// Has somebody told of every append from now on.

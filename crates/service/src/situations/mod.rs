@@ -16,6 +16,7 @@ mod drift;
 mod forks;
 mod holder;
 mod home;
+mod idle_agents;
 mod launches;
 mod life;
 mod loads;

@@ -209,6 +209,7 @@ const SECTIONS: &[&str] = &[
     "workspace",
     "checkpoints",
     "persistence",
+    "idle_agents",
     "gc",
     "cache",
     "pipelines",

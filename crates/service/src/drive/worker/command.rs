@@ -50,6 +50,8 @@ pub(crate) enum Command {
     Remove { by: String, gone: SyncSender<()> },
     /// The agent is to end.
     Stop { why: &'static str, by: String },
+    /// There are too many idle agents: this one is to end, if it still is one.
+    EndIdle,
     /// The daemon goes; agents work on.
     Leave,
 }

@@ -13,7 +13,7 @@ use rekindle_wire::code::Code;
 use rekindle_wire::hint::Hint;
 use rekindle_wire::view::AnswerTaken;
 
-use super::{Answering, Cancelled, Cancelling, Command, STOP_GRACE, Worker, Workers};
+use super::{Answering, Cancelled, Cancelling, Command, Idleness, STOP_GRACE, Worker, Workers};
 use crate::drive::answer::{check_answer, consumed_token};
 use crate::drive::live::{LiveError, UnsentPrompt, wanted};
 use crate::error::{Result, ServiceError, chain};
@@ -62,6 +62,11 @@ impl Worker {
                 self.stop_or_warn(workers, "the session was removed", &by);
             }
             Command::Stop { why, by } => self.stop_or_warn(workers, why, &by),
+            Command::EndIdle => {
+                if let Err(error) = self.end_idle_agent(workers) {
+                    tracing::warn!("cannot end the agent: {}", error.text());
+                }
+            }
             Command::Leave => self.leaving = true,
         }
     }
@@ -104,8 +109,9 @@ impl Worker {
 
     /// Has a new prompt said, unless it was found in the log by whoever took over the agent since, or was cancelled.
     fn queue_prompt(&mut self, workers: &Workers, unsent: UnsentPrompt, appended: &[Draft]) {
-        let (true, Ok(current)) = (self.live.is_some(), workers.records.store.open_session(self.session))
-        else {
+        // One that is about to end is told nothing: the next is launched for this prompt.
+        let takes_prompts = self.live.is_some() && self.idleness != Idleness::Ending;
+        let (true, Ok(current)) = (takes_prompts, workers.records.store.open_session(self.session)) else {
             return;
         };
         if !current.state.open_run().is_some_and(|run| unsent.is_due(run)) {

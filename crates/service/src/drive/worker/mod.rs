@@ -11,6 +11,8 @@ mod commands;
 mod damaged;
 mod external_wait;
 mod heartbeat;
+mod idle_agents;
+mod idleness;
 mod restore_files;
 mod retry;
 mod spoken;
@@ -33,6 +35,8 @@ use checkpoint::Captures;
 pub(crate) use command::{Answering, Cancelled, Cancelling, Command, Opening};
 pub(crate) use external_wait::is_expired;
 use heartbeat::Pulse;
+pub use idle_agents::IdleAgentPolicy;
+use idleness::Idleness;
 use step::MOST_SILENCE;
 pub(crate) use workers::{AgentSighting, Seat, Watcher, Workers};
 
@@ -93,6 +97,8 @@ pub(crate) struct Worker {
     unanswered: bool,
     /// Whether the holder of a living agent answers.
     pulse: Pulse,
+    /// Since when the agent has nothing to do.
+    idleness: Idleness,
     /// Whoever waits until nothing is left of the session.
     removal_awaited: Vec<SyncSender<()>>,
     /// When the next question has waited long enough.
@@ -180,6 +186,7 @@ impl Worker {
             back_off: BackOff::new(MOST_SILENCE),
             unanswered: false,
             pulse: Pulse::new(ticks::now()),
+            idleness: Idleness::Busy,
             removal_awaited: Vec::new(),
             deadline: None,
             captures: Captures::default(),
@@ -202,7 +209,9 @@ impl Worker {
                 let snapshot = self.snapshot_at.map(|at| at.saturating_duration_since(now));
                 let pulse = self.pulse.patience(now, live.is_busy());
                 let checkpoint = self.captures.patience();
-                [live.patience(), cancel, deadline, snapshot, rest, pulse, checkpoint]
+                let policy = self.workers.upgrade().map(|workers| workers.idle_policy);
+                let idle = policy.and_then(|policy| self.idleness.patience(policy));
+                [live.patience(), cancel, deadline, snapshot, rest, pulse, checkpoint, idle]
                     .into_iter()
                     .flatten()
                     .min()

@@ -12,7 +12,7 @@ use rekindle_domain::session::{Run, SessionState};
 use rekindle_domain::time::Moment;
 
 use super::heartbeat::{Beat, Pulse};
-use super::{CANCELLED_WITHIN, SNAPSHOT_AFTER, SNAPSHOT_EVERY, STOP_GRACE, Worker, Workers};
+use super::{CANCELLED_WITHIN, Idleness, SNAPSHOT_AFTER, SNAPSHOT_EVERY, STOP_GRACE, Worker, Workers};
 use crate::drive::answer::{ChosenAnswer, chosen_by_policy};
 use crate::drive::connection_state::ConnectionEvent;
 use crate::drive::live::{LiveAgent, LiveError, Progress, UnsentPrompt};
@@ -34,6 +34,7 @@ impl Worker {
         self.live = Some(live);
         self.withhold_prompt(workers);
         self.pulse = Pulse::new(ticks::now());
+        self.idleness = Idleness::Busy;
         self.unanswered = false;
         // Whoever followed before there was a connection may be in the middle of a message.
         self.resend_partial_message(workers);
@@ -127,6 +128,7 @@ impl Worker {
         if progress.exited || progress.lost {
             // Whether it is dead is told by its lock, and by nothing else.
             self.live = None;
+            self.end_idleness(workers);
             self.update_connection(ConnectionEvent::Ends);
             self.rest.begin(Some(Duration::ZERO));
             if progress.exited {
@@ -165,7 +167,7 @@ impl Worker {
         if progress.ended.is_some() || is_pending {
             self.supervise_run(workers);
         }
-        Ok(())
+        self.watch_idleness(workers)
     }
 
     /// Looks after the open run. What cannot be done, for want of room in the log for example, is tried again in a moment.
@@ -291,6 +293,9 @@ impl Worker {
 
     /// Has the prompt of a run said that was begun by its record alone. A command was given its own when it was started.
     fn send_due_prompt(&mut self, workers: &Workers, run: &Run) -> Result<()> {
+        if self.idleness == Idleness::Ending {
+            return Ok(());
+        }
         let Some(live) = &mut self.live else { return Ok(()) };
         if run.prompted || live.has_prompt_of(run.run_id) || live.connection().profile().process_is_turn() {
             return Ok(());

@@ -16,6 +16,7 @@ use rekindle_wire::view::Connection;
 
 use super::Worker;
 use super::command::Command;
+use super::idle_agents::{IdleAgentPolicy, IdleAgents};
 use super::retry::Unattended;
 use super::spoken::Spoken;
 use crate::budget_check::BudgetCheck;
@@ -54,6 +55,9 @@ pub(crate) struct Workers {
     pub(super) gate: Semaphore,
     /// Sessions for which no worker could be had.
     pub(crate) missed: Arc<Unattended>,
+    /// When agents are ended that have nothing to do, and those that have not.
+    pub(super) idle_policy: IdleAgentPolicy,
+    pub(super) idle_agents: IdleAgents,
     /// What came of captures of directories.
     pub(crate) checkpoint_counts: CheckpointCounts,
     /// We are not the home's supervisor any more.
@@ -142,12 +146,19 @@ impl Workers {
             pool: Pool::default(),
             gate: Semaphore::default(),
             missed: Arc::default(),
+            idle_policy: IdleAgentPolicy::KEEP_ALL,
+            idle_agents: IdleAgents::default(),
             checkpoint_counts: CheckpointCounts::default(),
             superseded: AtomicBool::new(false),
             stopping: AtomicBool::new(false),
             #[cfg(test)]
             by_hand: Mutex::default(),
         }
+    }
+
+    /// Has idle agents ended.
+    pub(crate) fn with_idle_policy(self, idle_policy: IdleAgentPolicy) -> Workers {
+        Workers { idle_policy, ..self }
     }
 
     /// Returns the context of a session's agent.
