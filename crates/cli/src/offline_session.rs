@@ -7,13 +7,15 @@ use rekindle_display::record_text::payload;
 use rekindle_domain::event::Event;
 use rekindle_domain::id::{BootId, SessionId};
 use rekindle_domain::line::Line;
-use rekindle_domain::projector::{HolderProof, Observed, project, wait_state};
+use rekindle_domain::projector::{HolderProof, Observed, SessionStatus, project, wait_state};
 use rekindle_domain::recovery::AgentPresence;
 use rekindle_domain::session::SessionState;
 use rekindle_domain::time::{Now, Timestamp};
 use rekindle_service::boottime::BootClock;
 use rekindle_service::error::unloadable;
-use rekindle_service::{last_words, look_for_holder, run_end_reason, run_view, session_view};
+use rekindle_service::{
+    held_without_daemon, last_words, look_for_holder, run_end_reason, run_view, session_view,
+};
 use rekindle_store::home;
 use rekindle_store::offline::Offline;
 use rekindle_store::{LoadError, Loaded};
@@ -44,13 +46,16 @@ impl<'a> Looker<'a> {
         let holder = found.proof().unwrap_or(HolderProof::Pending);
         let observed = Observed { boot: self.boot, holder, now: self.now };
         let derived = project(state, &loaded.tokens, &observed);
+        let is_cut =
+            !matches!(derived.status, SessionStatus::Idle | SessionStatus::Running | SessionStatus::Waiting);
         let waits = waits(self.home, loaded, found);
         let ended = state.run.as_ref().is_some_and(|run| run.end.is_some());
         let log = if ended { self.home.reader(state.id).ok() } else { None };
         let run = run_view(state, log.and_then(|log| run_end_reason(state, &log)));
         let unrestored = "its files are not all restored yet: the next daemon goes on with that";
+        let policy = || held_without_daemon(state).filter(|_| is_cut).map(|held| held.words().to_owned());
         SessionView {
-            held: state.restoring.as_ref().map(|_| unrestored.to_owned()),
+            held: state.restoring.as_ref().map(|_| unrestored.to_owned()).or_else(policy),
             health: trouble.unwrap_or_else(|| health(loaded)),
             ..session_view(state, derived, run, waits)
         }

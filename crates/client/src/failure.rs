@@ -195,7 +195,15 @@ impl From<HomeError> for Failure {
                 .hint("one process at a time owns a home: `rekindle restart` replaces its daemon while agents work on, --home PATH names another home"),
             HomeError::Io(failed) => {
                 let path = shell_word(&failed.path.display().to_string());
-                let hint = format!("check that it is there and yours: ls -ld {path}");
+                let hint = match failed.source.kind() {
+                    io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
+                        format!("there is no room left: df -h {path} shows how much there is; agents that run keep what they say")
+                    }
+                    io::ErrorKind::ReadOnlyFilesystem => format!(
+                        "the file system is mounted read-only: findmnt -T {path} shows it; --home PATH names another home"
+                    ),
+                    _ => format!("check that it is there and yours: ls -ld {path}"),
+                };
                 Failure::unusable("home_unreadable", error).hint(hint)
             }
         }
@@ -259,7 +267,23 @@ impl From<OpenSessionError> for Failure {
 
 #[cfg(test)]
 mod tests {
+    use rekindle_store::PathError;
+
     use super::*;
+
+    #[test]
+    fn a_home_that_cannot_be_written_is_told_from_one_that_is_not_ours() {
+        for (kind, word) in [
+            (io::ErrorKind::StorageFull, "df -h /h"),
+            (io::ErrorKind::ReadOnlyFilesystem, "read-only"),
+            (io::ErrorKind::PermissionDenied, "yours"),
+        ] {
+            let error = PathError { doing: "create", path: "/h".into(), source: kind.into() };
+            let failure = Failure::from(HomeError::Io(error)).to_json().to_string();
+            let told = ["df -h /h", "read-only", "yours"].into_iter().filter(|one| failure.contains(one));
+            assert_eq!(told.collect::<Vec<_>>(), [word], "{failure}");
+        }
+    }
 
     #[test]
     fn advice_is_worded_as_a_command_and_what_is_not_known_in_the_daemon_s_words() {

@@ -40,14 +40,10 @@ pub fn print_service(out: &mut dyn Write, survey: &Survey) -> Result<()> {
     print_survey(out, survey, width)
 }
 
-/// Prints where each holder is.
-pub(crate) fn print_holders(out: &mut dyn Write, survey: &Survey, width: usize) -> Result<()> {
-    for holder in &survey.holders {
-        let words = sanitise::line(&survey.holder_text(&holder.at));
-        let pid = holder.pid.map(|pid| format!(" (process {pid})")).unwrap_or_default();
-        // The beginning of an id is enough to find it.
-        let id = holder.id.chars().take(10).collect::<String>();
-        writeln!(out, "{}", wrap(&format!("{id}{pid} is in {words}"), width, "  holder   ", "           "))?;
+/// Prints where agents run.
+pub(crate) fn print_places(out: &mut dyn Write, survey: &Survey, width: usize) -> Result<()> {
+    for words in survey.places() {
+        writeln!(out, "{}", wrap(&sanitise::line(&words), width, "  agents   ", "           "))?;
     }
     Ok(())
 }
@@ -67,9 +63,9 @@ pub(crate) fn print_problems(
     Ok(())
 }
 
-/// Prints where holders are, what becomes of them, and what is to be done.
+/// Prints where agents run, what becomes of them, and what is to be done.
 pub fn print_survey(out: &mut dyn Write, survey: &Survey, width: usize) -> Result<()> {
-    print_holders(out, survey, width)?;
+    print_places(out, survey, width)?;
     for (when, words) in survey.outlook() {
         writeln!(out, "{}", wrap(&words, width, &format!("  {when:9}"), "           "))?;
     }

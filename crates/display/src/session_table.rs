@@ -17,8 +17,8 @@ use crate::status_text::{forked_from, held, is_unknown, label, last_run, next, s
 /// Where there is less room than this, a session's last words are left out.
 const LEAST_WORDS: usize = 8;
 
-/// Writes a line for each session, and below it what someone should know; those of the steps of a pipeline run are indented below its
-/// name.
+/// Writes a heading, and a line for each session with what someone should know below it; those of the steps of a pipeline run are
+/// indented below its name.
 pub fn write_table(
     out: &mut dyn Write,
     sessions: &[&SessionView],
@@ -27,8 +27,19 @@ pub fn write_table(
 ) -> Result<(), Failure> {
     let len = short_len(sessions.iter().map(|session| session.id.as_str()));
     let sessions = with_parents(sessions);
-    let rows: Vec<_> = sessions.iter().map(|session| row(session, len, now)).collect();
+    if sessions.is_empty() {
+        return Ok(());
+    }
+    let heading = ["SESSION", "STATUS", "SINCE", "AGENT", "DIRECTORY"].map(|name| (DIM, name.to_owned()));
+    let rows: Vec<_> =
+        [heading.to_vec()].into_iter().chain(sessions.iter().map(|session| row(session, len, now))).collect();
     let (lines, used) = output::table(&rows);
+    let mut lines = lines.into_iter();
+    let room = output::width().saturating_sub(used);
+    let title = if room >= LEAST_WORDS { "TITLE" } else { "" };
+    if let Some(heading) = lines.next() {
+        writeln!(out, "{}", format!("{heading}{}", styled(DIM, title)).trim_end())?;
+    }
     let mut run = None;
     for (session, mut line) in sessions.into_iter().zip(lines) {
         let parent = session.parent.as_ref().map(|parent| &*parent.run_id);
@@ -36,12 +47,17 @@ pub fn write_table(
             writeln!(out, "{}", styled(DIM, sanitise::line(name)))?;
         }
         run = parent;
-        let words = session.last_words.as_deref().unwrap_or(&session.title);
-        let room = output::width().saturating_sub(used);
         if room >= LEAST_WORDS {
-            line.push_str(&cut(&sanitise::line(words), room));
+            line.push_str(&cut(&sanitise::line(&session.title), room));
         }
         writeln!(out, "{}", line.trim_end())?;
+        if let Some(words) =
+            session.last_words.as_deref().map(sanitise::line).filter(|words| !words.is_empty())
+        {
+            let indent = if session.parent.is_some() { "      " } else { "    " };
+            let words = cut(&words, output::width().saturating_sub(indent.len()));
+            writeln!(out, "{indent}{}", styled(DIM, words))?;
+        }
         if long && !is_unknown(session) {
             let forked = forked_from(session).map(|from| format!("forked {from}"));
             for known in evidence_text::sentences(&session.evidence, now).into_iter().chain(forked) {

@@ -4,10 +4,12 @@ use anstyle::Style;
 use rekindle_domain::event::tool_label;
 use rekindle_domain::projector::{HolderProof, SessionStatus};
 use rekindle_terminal::output::{BAD, COURSE, DIM, GOOD, WARN};
-use rekindle_wire::view::{Connection, HealthState, LEFT_ALONE, RunState, RunView, SessionView, WaitState};
+use rekindle_wire::view::{
+    Connection, HealthState, LEFT_ALONE, RunState, RunView, SessionView, WaitKind, WaitState,
+};
 
 use crate::hints::ours;
-use crate::record_text::{successor, word};
+use crate::record_text::successor;
 use crate::worktree_text::{WorktreeNext, next_of_worktree};
 
 /// Tool calls that are named one by one.
@@ -93,6 +95,29 @@ pub fn label(session: &SessionView) -> String {
     }
 }
 
+/// The words of [`label`] that are no status of their own: what is known of a session beside it.
+pub const SHOWN_WORDS: &[&str] = &[
+    "failed",
+    "cancelled",
+    "cancelling",
+    "checkpointing",
+    "held",
+    "closed",
+    "damaged",
+    "unreadable",
+    "reading",
+];
+
+/// Returns every word for the status of a session: its own, and those that it is shown with.
+pub fn status_words(session: &SessionView) -> Vec<String> {
+    let mut words: Vec<String> = label(session).split(", ").map(str::to_owned).collect();
+    // What nothing is known of has the status of a session in which nothing happened.
+    if !is_unknown(session) {
+        words.push(session.status.to_string());
+    }
+    words
+}
+
 /// Returns how a status looks.
 pub fn style(session: &SessionView) -> Style {
     if is_being_read(session) {
@@ -127,6 +152,7 @@ pub fn last_run(session: &SessionView) -> Option<String> {
         }
     };
     let detail = session.run.as_ref().and_then(|run| run.detail.as_deref());
+    let detail = detail.map(|detail| if detail == "by local" { "by you" } else { detail });
     Some(format!("last run {how}{}", detail.map(|detail| format!("{colon} {detail}")).unwrap_or_default()))
 }
 
@@ -147,8 +173,7 @@ pub fn meaning(session: &SessionView, unheard: Option<&str>) -> String {
         let word = if is_damaged(session) { "damaged" } else { "unreadable" };
         return format!("{word}, not even its first record can be read");
     }
-    let wait = session.waits.first().map(|wait| word(&wait.kind));
-    let wait = wait.as_deref().unwrap_or("an answer");
+    let wait = session.waits.first().map_or("an answer", |wait| waited_for(wait.kind));
     let detail = session.run.as_ref().and_then(|run| run.detail.as_deref());
     let alone = unheard.filter(|_| agent_lives(session));
     let unseen = alone.map(|why| format!("; its agent lives on; {why}")).unwrap_or_default();
@@ -157,18 +182,19 @@ pub fn meaning(session: &SessionView, unheard: Option<&str>) -> String {
             Some(detail) => format!("its run was cut: {detail}"),
             // Nobody goes on with it.
             None if is_damaged(session) => "its agent is gone".into(),
+            None if session.held.is_some() => "its agent is gone; the next daemon reads what it left".into(),
             None => "its agent is gone; the next daemon reads what it left, and goes on from there".into(),
         },
         SessionStatus::InterruptedWaiting => {
             let gone = !is_damaged(session) && session.waits.iter().any(|wait| wait.state == WaitState::Void);
             let why =
                 if gone { "; its agent is gone: an answer becomes the message of a new run" } else { "" };
-            format!("its run waited for: {wait}, and can no longer be answered as it was asked{why}")
+            format!("it was waiting for {wait}, which can no longer be given as it was asked{why}")
         }
         SessionStatus::Waiting if course(session) == Course::Cancelling => {
-            format!("its run waited for: {wait}, and is being cancelled{unseen}")
+            format!("its run waited for {wait}, and is being cancelled{unseen}")
         }
-        SessionStatus::Waiting => format!("its run waits for: {wait}{unseen}"),
+        SessionStatus::Waiting => return format!("waiting for {wait}{unseen}"),
         SessionStatus::Running if course(session) == Course::Cancelling => {
             format!("its run is being cancelled{unseen}")
         }
@@ -197,6 +223,16 @@ pub fn meaning(session: &SessionView, unheard: Option<&str>) -> String {
     match course(session) {
         Course::Closed => format!("closed{}, {told}", successor(session.replaced_by)),
         _ => format!("{}, {told}", session.status),
+    }
+}
+
+/// Returns what a wait is for.
+fn waited_for(kind: WaitKind) -> &'static str {
+    match kind {
+        WaitKind::Permission => "permission",
+        WaitKind::ToolResult => "a tool result",
+        WaitKind::External => "a program's question",
+        WaitKind::Question | WaitKind::Unknown => "an answer",
     }
 }
 
@@ -298,6 +334,13 @@ fn next_of_session(session: &SessionView) -> String {
         SessionStatus::InterruptedStartup | SessionStatus::InterruptedAgent if session.profile == "exec" => {
             format!("{} runs its command again, from the beginning", told("resume"))
         }
+        // What holds a session is told as soon as its cut is recorded.
+        SessionStatus::InterruptedStartup | SessionStatus::InterruptedAgent
+            if session.held.is_none()
+                && session.run.as_ref().is_some_and(|run| run.state == RunState::Interrupted) =>
+        {
+            format!("nothing: it continues automatically; {} watches it", told("attach"))
+        }
         // What nobody answered in time is over; what an agent asked that is gone is listed.
         SessionStatus::InterruptedWaiting if session.waits.is_empty() => {
             format!("{} TEXT goes on with it", told("send"))
@@ -381,7 +424,7 @@ mod tests {
                 Value::Null,
                 false,
                 "idle, cancelled",
-                "idle, last run was cancelled by local".into(),
+                "idle, last run was cancelled by you".into(),
             ),
             (
                 "running",
@@ -429,6 +472,47 @@ mod tests {
                 (label(&session).as_str(), meaning(&session, (!daemon).then_some("no daemon"))),
                 (list, whole)
             );
+        }
+    }
+
+    #[test]
+    fn what_continues_automatically_is_not_said_to_need_anybody() {
+        let cut = json!({"run_id": "run_1", "state": "interrupted"});
+        let mut shown = session("interrupted_agent", cut, Value::Null);
+        shown.run.as_mut().expect("a run").resumable = true;
+        assert_eq!(next(&shown), "nothing: it continues automatically; rekindle attach sess_1 watches it");
+        shown.held = Some("it was told to ask".into());
+        assert_eq!(next(&shown), "rekindle resume sess_1 continues it");
+        // Nobody has recorded the cut yet; under `never` no daemon goes on with it.
+        let open = json!({"run_id": "run_1", "state": "running"});
+        let mut shown = session("interrupted_startup", open, Value::Null);
+        assert!(meaning(&shown, None).contains("goes on from there"));
+        shown.held = Some("it was told not to".into());
+        assert!(!meaning(&shown, None).contains("goes on from there"));
+    }
+
+    #[test]
+    fn every_word_for_a_status_can_be_asked_for() {
+        let known = |word: &String| {
+            let statuses = SessionStatus::ALL.map(SessionStatus::as_str);
+            statuses.iter().chain(SHOWN_WORDS).any(|one| one == word)
+        };
+        for (status, state) in [
+            ("idle", "failed"),
+            ("idle", "cancelled"),
+            ("idle", "completed"),
+            ("running", "cancelling"),
+            ("running", "checkpointing"),
+            ("waiting", "waiting"),
+            ("interrupted_agent", "interrupted"),
+        ] {
+            let mut shown = session(status, json!({"run_id": "run_1", "state": state}), Value::Null);
+            let words = status_words(&shown);
+            assert!(words.iter().all(known) && words.contains(&status.to_owned()), "{words:?}");
+            shown.closed = true;
+            assert!(status_words(&shown).iter().all(known));
+            shown.health = serde_json::from_value(json!({"state": "reading"})).expect("a health");
+            assert_eq!(status_words(&shown), ["reading"]);
         }
     }
 

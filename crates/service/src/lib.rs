@@ -52,7 +52,7 @@ pub use rekindle_store::crash_report::{self, AtWork};
 pub use rekindle_store::disk::is_out_of_descriptors;
 pub use session_span::session_span;
 pub use show::{
-    RunCheckpoints, all_checkpoints, find_run_checkpoints, last_words, log, run_end_reason, run_view,
-    session_view, skipped_paths,
+    RunCheckpoints, all_checkpoints, find_run_checkpoints, held_without_daemon, last_words, log,
+    run_end_reason, run_view, session_view, skipped_paths,
 };
 pub use test_knobs::hurried;

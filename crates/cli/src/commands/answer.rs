@@ -1,7 +1,7 @@
 //! `rekindle answer`: ends a wait with one of the agent's own options, or with words.
 
 use rekindle_client::{Exit, Failure};
-use rekindle_display::hints::attach;
+use rekindle_display::hints::{attach, ours};
 use rekindle_display::live::{Ask, pick};
 use rekindle_domain::id::WaitId;
 use rekindle_wire::request::NewAnswer;
@@ -58,6 +58,9 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<Exit, Failure> {
     };
     let client = context.daemon_or_start()?;
     let waits: Vec<WaitView> = client.all("waits", &[])?;
+    if let (None, Some(word)) = (wait, option) {
+        half_an_answer(word, &waits)?;
+    }
     let wait = match (find(wait, &waits), wait) {
         (Err(failure), Some(name)) if failure.code() != "wait_ambiguous" => {
             // It may have been open a moment ago.
@@ -131,6 +134,27 @@ pub(super) fn find<'a>(name: Option<&str>, waits: &'a [WaitView]) -> Result<&'a 
     }
 }
 
+/// Refuses a wait's id that comes without an answer: it would be taken for the answer to another question.
+fn half_an_answer(word: &str, waits: &[WaitView]) -> Result<(), Failure> {
+    if !word.starts_with("wait_") {
+        return Ok(());
+    }
+    let options = find(Some(word), waits).map_or_else(
+        |_| String::new(),
+        |wait| {
+            let ask = Ask::read(wait.wait_id.as_str(), wait.kind.as_str(), &wait.asked());
+            ask.options().into_iter().map(|(_, line)| format!("\n{line}")).collect()
+        },
+    );
+    let message = format!("there is no answer to {word}: an option comes behind its id");
+    Err(Failure::usage("no_answer", message).hint(match options.as_str() {
+        "" => format!("{}, or --text TEXT", ours(format_args!("answer {word} OPTION"))),
+        options => {
+            format!("{}, where OPTION is one of:{options}", ours(format_args!("answer {word} OPTION")))
+        }
+    }))
+}
+
 fn no_such_option(ask: &Ask, word: &str) -> Failure {
     let options: String = ask.options().into_iter().map(|(_, line)| format!("\n{line}")).collect();
     Failure::usage("no_such_option", format!("there is no option {word:?}"))
@@ -142,6 +166,19 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn a_wait_without_an_answer_is_not_taken_for_one() {
+        let value = json!({"wait_id": "wait_01a", "session_id": "sess_02x", "run_id": "run_1", "kind": "permission",
+            "state": "open", "since": "2026-02-21T10:01:25Z",
+            "request": {"params": {"options": [{"optionId": "a", "name": "Allow"}]}}});
+        let waits: [WaitView; 1] = [serde_json::from_value(value).expect("a wait")];
+        let failure = half_an_answer("wait_01a", &waits).expect_err("no answer");
+        let told = failure.to_json().to_string();
+        assert!(failure.code() == "no_answer" && told.contains("answer wait_01a OPTION"), "{told}");
+        assert!(told.contains("1  Allow"), "{told}");
+        assert!(half_an_answer("yes", &waits).is_ok());
+    }
 
     #[test]
     fn a_wait_is_named_by_its_beginning_its_session_or_not_at_all() {

@@ -11,7 +11,7 @@ use rekindle_client::clock::SystemClock;
 use rekindle_client::failure::{Exit, Failure};
 use rekindle_display::hints::ours;
 use rekindle_display::session_table::write_table;
-use rekindle_display::status_text::{agent_lives, is_unknown, label};
+use rekindle_display::status_text::{SHOWN_WORDS, agent_lives, is_unknown, label};
 use rekindle_domain::projector::SessionStatus;
 use rekindle_domain::time::{Clock, Timestamp};
 use rekindle_terminal::output::{BOLD, DIM, plural, styled};
@@ -54,9 +54,9 @@ pub(crate) struct Args {
     #[arg(long)]
     here: bool,
 
-    /// Only those with this status; several, divided by commas
-    #[arg(long, value_name = "STATUS", value_parser = statuses, value_delimiter = ',')]
-    status: Vec<SessionStatus>,
+    /// Only those with this status, by any word that the list shows; several, separated by commas
+    #[arg(long, value_name = "STATUS", value_parser = status_word, value_delimiter = ',')]
+    status: Vec<String>,
 
     /// Only those of this agent
     #[arg(long, value_name = "NAME")]
@@ -166,11 +166,14 @@ fn is_of_interest(session: &SessionView, now: Timestamp) -> bool {
         || now.millis_since(session.updated_at) < RECENT_MILLIS
 }
 
-/// Reads one status.
-fn statuses(text: &str) -> Result<SessionStatus, String> {
-    let all = SessionStatus::ALL;
-    let found = all.into_iter().find(|status| status.as_str() == text);
-    found.ok_or_else(|| format!("one of {}", all.map(|status| status.as_str()).join(", ")))
+/// Reads one word for a status.
+fn status_word(text: &str) -> Result<String, String> {
+    let statuses = SessionStatus::ALL.map(SessionStatus::as_str);
+    let all = statuses.iter().chain(SHOWN_WORDS);
+    match all.clone().find(|word| **word == text) {
+        Some(word) => Ok((*word).to_owned()),
+        None => Err(format!("expected one of {}", all.copied().collect::<Vec<_>>().join(", "))),
+    }
 }
 
 #[cfg(test)]

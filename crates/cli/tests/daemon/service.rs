@@ -102,7 +102,7 @@ fn a_service_that_is_restarted_killed_and_stopped_leaves_its_agent_alone() {
     assert!(!lab.daemon_described());
     assert_eq!(lab.living_agents(), [agent.pid]);
     let status = manager.ran(lab, &["service", "status"]).exits(1);
-    assert!(status.out.contains("not_active") && status.out.contains("its own scope"), "{}", status.out);
+    assert!(status.out.contains("not_active") && status.out.contains("a scope of its own"), "{}", status.out);
 
     // Whoever needs a daemon starts the service.
     let restarted = manager.ran(lab, &["restart", "--json"]).exits(0).json();
@@ -356,7 +356,7 @@ fn doctor_tells_where_daemon_and_holders_are_and_calls_it_no_damage() {
     assert_eq!(service["holders"].as_array().map(Vec::len), Some(1), "{service}");
     assert!(service["holders"][0]["cgroup"].is_string(), "{service}");
     let text = lab.ran(&["doctor"]).exits(0).out;
-    for words in ["daemon   process", "holder   h_", "linger:", "KillUserProcesses:"] {
+    for words in ["daemon   process", "agents   1 agent", "linger:", "KillUserProcesses:"] {
         assert!(text.contains(words), "{words}: {text}");
     }
     lab.pass("here");

@@ -1,6 +1,7 @@
 //! To whom a process belongs, by its control group, and with whom it therefore ends. Pure.
 
 use rekindle_holder::client::scope_name;
+use rekindle_terminal::output::plural;
 
 /// Who keeps what is in a control group.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -69,27 +70,39 @@ impl Whereabouts {
         }
     }
 
-    /// Says where it is, and what that means: logins, and the daemon's service, may end everyone in their group or not.
-    pub fn text(&self, kills_logins: bool, service_kills: bool) -> String {
-        match self {
-            Whereabouts::OwnScope => "its own scope: it stays when the daemon is stopped or replaced".into(),
+    /// Says where so many agents run, and what therefore stops them: logins and the daemon's service may stop everyone in their group or
+    /// not.
+    pub fn text(&self, count: u64, kills_logins: bool, service_kills: bool) -> String {
+        let (agents, run, them) = match count {
+            1 => ("1 agent".to_owned(), "runs", "it"),
+            _ => (plural(count, "agent"), "run", "them"),
+        };
+        let what = match self {
+            Whereabouts::OwnScope => {
+                let scopes = if count == 1 { "a scope of its own" } else { "scopes of their own" };
+                format!("in {scopes}; stopping the daemon does not stop {them}")
+            }
             Whereabouts::Service if service_kills => {
-                "the service's group: it ends when the service is stopped, because of its KillMode".into()
+                format!("in the service's group; stopping the service stops {them}, because of its KillMode")
             }
             Whereabouts::Service => {
-                "the service's group: it stays, because only the main process is ended (KillMode=process)"
-                    .into()
+                format!(
+                    "in the service's group; stopping the service does not stop {them} (KillMode=process)"
+                )
             }
-            Whereabouts::Login(unit) if kills_logins => format!("{unit}: it ends when you log out"),
+            Whereabouts::Login(unit) if kills_logins => format!("in {unit}; logging out stops {them}"),
             Whereabouts::Login(unit) => {
-                format!("{unit}: it stays when you log out, because KillUserProcesses=no")
+                format!("in {unit}; logging out does not stop {them} (KillUserProcesses=no)")
             }
             Whereabouts::Unit(unit) => {
-                format!("{unit}: whoever stops that ends it too, unless it says KillMode=process")
+                format!("in {unit}; stopping that stops {them}, unless it has KillMode=process")
             }
-            Whereabouts::NoUnit => "no unit's group: no service manager ends it".into(),
-            Whereabouts::Unknown => "unknown: its control group cannot be read".into(),
-        }
+            Whereabouts::NoUnit => format!("outside systemd; logging out does not stop {them}"),
+            Whereabouts::Unknown => {
+                format!("in a control group that cannot be read; what stops {them} is not known")
+            }
+        };
+        format!("{agents} {run} {what}")
     }
 }
 
@@ -119,9 +132,12 @@ mod tests {
             assert_eq!(Whereabouts::of(Some(&cgroup), "h_1", "rekindle.service"), expected, "{cgroup}");
         }
         assert_eq!(Whereabouts::of(None, "h_1", "rekindle.service"), Whereabouts::Unknown);
-        assert!(Whereabouts::Login("s".into()).text(true, false).contains("ends"));
-        assert!(Whereabouts::Login("s".into()).text(false, false).contains("stays"));
-        assert!(Whereabouts::Service.text(false, true).contains("ends"));
-        assert!(Whereabouts::Service.text(false, false).contains("stays"));
+        let login = Whereabouts::Login("s".into());
+        assert_eq!(login.text(1, true, false), "1 agent runs in s; logging out stops it");
+        assert!(login.text(1, false, false).contains("does not stop"));
+        assert!(Whereabouts::Service.text(2, false, true).contains("stopping the service stops them"));
+        assert!(Whereabouts::Service.text(2, false, false).contains("does not stop them"));
+        let outside = "15 agents run outside systemd; logging out does not stop them";
+        assert_eq!(Whereabouts::NoUnit.text(15, true, true), outside);
     }
 }

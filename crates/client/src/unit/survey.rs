@@ -79,9 +79,17 @@ impl Survey {
         self.daemon.is_some() && main == self.daemon
     }
 
-    /// Says where a holder is, and what that means here.
-    pub fn holder_text(&self, at: &Whereabouts) -> String {
-        at.text(self.facts.kills_logins, self.ends_everyone())
+    /// Says where agents run, and what that means here: once for all that run in the same place.
+    pub fn places(&self) -> Vec<String> {
+        let mut counts: Vec<(&Whereabouts, u64)> = Vec::new();
+        for holder in &self.holders {
+            match counts.iter_mut().find(|(at, _)| **at == holder.at) {
+                Some((_, count)) => *count += 1,
+                None => counts.push((&holder.at, 1)),
+            }
+        }
+        let (kills_logins, service_kills) = (self.facts.kills_logins, self.ends_everyone());
+        counts.into_iter().map(|(at, count)| at.text(count, kills_logins, service_kills)).collect()
     }
 
     /// Tells whether whoever stops the service ends everyone in its group.
@@ -311,6 +319,11 @@ mod tests {
         assert!(codes(&survey).is_empty());
         survey.facts.kills_logins = true;
         assert_eq!(codes(&survey), ["ends_with_login"]);
+        let outside = HolderAt { id: "h_2".into(), pid: None, cgroup: None, at: Whereabouts::NoUnit };
+        survey.holders.extend([outside.clone(), HolderAt { id: "h_3".into(), ..outside }]);
+        let places = survey.places();
+        assert_eq!(places.len(), 2, "a place is told once: {places:?}");
+        assert!(places[1].starts_with("2 agents run outside systemd"), "{places:?}");
     }
 
     #[test]

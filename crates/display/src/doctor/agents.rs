@@ -9,7 +9,7 @@ use rekindle_client::unit::{FileState, Survey};
 use rekindle_terminal::output::{DIM, styled, wrap};
 use rekindle_terminal::sanitise;
 
-use crate::service::{print_holders, print_problems};
+use crate::service::{print_places, print_problems};
 
 /// Prints what would end agents, where they are, and what is wrong with the service: notes, not findings.
 pub fn print_agents(out: &mut dyn Write, survey: &Survey, width: usize) -> Result<(), Failure> {
@@ -32,7 +32,7 @@ pub fn print_agents(out: &mut dyn Write, survey: &Survey, width: usize) -> Resul
         };
         writeln!(out, "{}", wrap(&words, width, "  daemon   ", "           "))?;
     }
-    print_holders(out, survey, width)?;
+    print_places(out, survey, width)?;
     let yes = |yes: bool| if yes { "yes" } else { "no" };
     let (lingers, kills) = (yes(survey.facts.lingers), yes(survey.facts.kills_logins));
     writeln!(out, "  logins   linger: {lingers}, KillUserProcesses: {kills}\n")?;

@@ -12,8 +12,9 @@ use serde_json::{Value, json};
 
 use super::remedy::remedy;
 
-/// Findings of one kind that are shown in full; JSON has the rest.
+/// Findings of one kind that are shown in full; JSON has the rest. Of notes, about which nothing need be done, one says it all.
 const MAX_SHOWN: usize = 8;
+const NOTES_SHOWN: usize = 1;
 
 /// Returns a report as an object, each finding with what to do about it.
 pub fn to_json(home: &Path, report: &Report) -> Value {
@@ -70,7 +71,11 @@ fn print_group(
     group: &[&Finding],
     width: usize,
 ) -> Result<(), Failure> {
-    for finding in group.iter().take(MAX_SHOWN) {
+    let shown = match group.first().map(|finding| finding.severity) {
+        Some(Severity::Note) => NOTES_SHOWN,
+        _ => MAX_SHOWN,
+    };
+    for finding in group.iter().take(shown) {
         let code = styled(style(finding.severity), finding.code.as_str());
         let at = finding.at.map(place).unwrap_or_default();
         writeln!(out, "  {code}{at}")?;
@@ -79,7 +84,7 @@ fn print_group(
         writeln!(out, "{}\n", wrap(&sanitise::line(&remedy(finding)), width, "    → ", "      "))?;
     }
     let count = group.first().and_then(|finding| report.kinds.get(&finding.code)).copied().unwrap_or(0);
-    if let Some(more) = count.checked_sub(MAX_SHOWN as u64).filter(|more| *more > 0) {
+    if let Some(more) = count.checked_sub(shown as u64).filter(|more| *more > 0) {
         let code = group.first().map_or("", |finding| Code::as_str(finding.code));
         writeln!(out, "  {}\n", styled(DIM, format!("and {more} more of {code}; --json lists them")))?;
     }

@@ -20,7 +20,7 @@ pub(crate) use lists::{DIRECTORIES, directory_state, page_size};
 pub(crate) use log_details::LogDetails;
 pub use log_details::last_words;
 pub use run_view::{run_end_reason, run_view};
-pub use session::session_view;
+pub use session::{held_without_daemon, session_view};
 pub(crate) use waits::{ended_wait, request_of, request_summary};
 
 use crate::drive::worker::Workers;

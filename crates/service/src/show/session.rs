@@ -1,5 +1,9 @@
 //! A session as it is shown: its log's state, and what its worker sees.
 
+use std::path::Path;
+use std::time::Duration;
+
+use rekindle_domain::event::ResumePolicy;
 use rekindle_domain::id::SessionId;
 use rekindle_domain::projector::{Derived, HolderProof, Observed, project};
 use rekindle_domain::recovery::{AgentPresence, Circumstances, Held, Step, next_step};
@@ -129,6 +133,34 @@ impl Views {
             Step::Rest(held) => held,
             _ => None,
         }
+    }
+}
+
+/// Decides why a session that was cut would not go on by itself, where there is no daemon that could say so: one whose cut nobody has
+/// recorded yet does as it was told to.
+pub fn held_without_daemon(state: &SessionState) -> Option<Held> {
+    if state.recovery.interruption.is_none() {
+        state.open_run()?;
+        return match state.options.resume {
+            ResumePolicy::Auto => None,
+            ResumePolicy::Ask => Some(Held::Asks),
+            ResumePolicy::Never => Some(Held::Never),
+        };
+    }
+    let about = Circumstances {
+        found: AgentPresence::Nobody,
+        has_directory: Path::new(&state.working_dir).is_dir(),
+        // Only a daemon knows what it has.
+        has_environment: true,
+        failed_launches: 0,
+        shortage: None,
+        interrupted_for: Duration::MAX,
+        load_in: Duration::ZERO,
+        takes_checkpoints: false,
+    };
+    match next_step(state, &about) {
+        Step::Rest(held) => held,
+        _ => None,
     }
 }
 

@@ -4,6 +4,7 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 
 use rekindle_client::{Client, Failure};
+use rekindle_display::status_text::status_words;
 use rekindle_domain::id::SessionId;
 use rekindle_domain::projector::SessionStatus;
 use rekindle_domain::time::Timestamp;
@@ -33,16 +34,16 @@ impl Listed {
         Ok(Listed { view: view.map_err(|error| Failure::failed("answer_unreadable", error))?, json })
     }
 
-    /// Orders sessions: where anything happened last comes first.
+    /// Orders sessions by what is shown of them: whose status is the newest comes first.
     pub(super) fn newest_first(&self) -> impl Ord + use<> {
-        std::cmp::Reverse((self.view.updated_at, self.view.id))
+        std::cmp::Reverse((self.view.since, self.view.updated_at, self.view.id))
     }
 }
 
 /// Which sessions are to be listed.
 pub(super) struct SessionFilter {
     below: Option<String>,
-    statuses: Vec<SessionStatus>,
+    statuses: Vec<String>,
     agent: Option<String>,
     words: Option<String>,
     /// How far logs were found whole although caches have passed that: whoever watches has it read once.
@@ -60,17 +61,20 @@ impl SessionFilter {
         })
     }
 
-    /// Asks the daemon, and puts first where anything happened last.
+    /// Asks the daemon, and puts the newest status first.
     pub(super) fn fetch(&self, client: &Client) -> Result<Vec<Listed>, Failure> {
-        let statuses = self.statuses.iter().map(|status| status.as_str()).collect::<Vec<_>>().join(",");
+        // A word that is not a status but shown as one is known here alone: then all are asked for.
+        let is_status = |word: &String| SessionStatus::ALL.iter().any(|status| status.as_str() == word);
+        let statuses = Some(self.statuses.join(",")).filter(|_| self.statuses.iter().all(is_status));
         let filters = [
-            ("status", Some(statuses.as_str()).filter(|text| !text.is_empty())),
+            ("status", statuses.as_deref().filter(|text| !text.is_empty())),
             ("agent", self.agent.as_deref()),
             ("cwd", self.below.as_deref()),
             ("q", self.words.as_deref()),
         ];
         let sessions: Vec<Value> = client.all("sessions", &filters)?;
         let mut sessions = sessions.into_iter().map(Listed::read).collect::<Result<Vec<_>, _>>()?;
+        sessions.retain(|session| self.has_status(&session.view));
         sessions.sort_by_key(Listed::newest_first);
         Ok(sessions)
     }
@@ -93,7 +97,7 @@ impl SessionFilter {
         let surveyed = home.survey(|id, loaded| found.extend(load_or_stand_in(&home, id, loaded).ok()));
         surveyed.map_err(|error| Failure::failed("sessions_unreadable", error))?;
         found.retain(|(loaded, _)| !loaded.state.deleted);
-        // As with a daemon: where anything happened last comes first.
+        // What is read of logs is spent on those first in which anything happened last.
         found.sort_by_key(|(loaded, _)| std::cmp::Reverse((loaded.state.updated_at, loaded.state.id)));
         let looker = Looker::new(&home, now);
         let mut left = READ_AT_ONCE;
@@ -121,16 +125,23 @@ impl SessionFilter {
             }
             sessions.push(Listed { json: to_json(&session, &loaded), view: session });
         }
+        sessions.sort_by_key(Listed::newest_first);
         Ok(sessions)
     }
 
     /// Tells whether a session is wanted for what is shown of it.
     pub(super) fn has(&self, session: &SessionView) -> bool {
         let title = session.title.to_lowercase();
-        (self.statuses.is_empty() || self.statuses.contains(&session.status))
+        self.has_status(session)
             && self.below.as_ref().is_none_or(|below| is_below(&session.working_dir, below))
             && self.agent.as_ref().is_none_or(|agent| *agent == session.agent)
             && self.words.as_ref().is_none_or(|words| title.contains(&words.to_lowercase()))
+    }
+
+    /// Tells whether a session has a status that is wanted, or is shown with it.
+    fn has_status(&self, session: &SessionView) -> bool {
+        let shown = status_words(session);
+        self.statuses.is_empty() || self.statuses.iter().any(|word| shown.contains(word))
     }
 }
 
@@ -142,12 +153,12 @@ mod tests {
     fn without_a_daemon_sessions_are_chosen_as_with_one() {
         let mut session = rekindle_testkit::session_view::session("waiting", Value::Null, Value::Null);
         session.title = "Fix the Flaky test".into();
-        let (idle, waiting) = (SessionStatus::Idle, SessionStatus::Waiting);
-        let wanted = |statuses: &[SessionStatus], agent: Option<&str>, words: Option<&str>| {
+        let (idle, waiting) = ("idle", "waiting");
+        let wanted = |statuses: &[&str], agent: Option<&str>, words: Option<&str>| {
             let (agent, words) = (agent.map(Into::into), words.map(Into::into));
             SessionFilter {
                 below: None,
-                statuses: statuses.to_vec(),
+                statuses: statuses.iter().map(|word| (*word).to_owned()).collect(),
                 agent,
                 words,
                 whole: RefCell::default(),
