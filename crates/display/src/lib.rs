@@ -11,6 +11,7 @@ pub mod live;
 pub mod pipeline;
 mod pipeline_text;
 pub mod record_text;
+pub mod search_text;
 pub mod service;
 pub mod session_table;
 pub mod short_id;

@@ -27,6 +27,7 @@ pub mod projector;
 pub mod quarantine;
 pub mod recovery;
 pub mod resume_context;
+pub mod search;
 pub mod session;
 pub mod snapshot_name;
 pub mod stall;

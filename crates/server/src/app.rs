@@ -23,6 +23,8 @@ pub(crate) struct App {
     pub(crate) turns: Turns,
     /// Held by whoever looks at sessions for a follower of all.
     pub(crate) lookers: Arc<Semaphore>,
+    /// Held by whoever searches: a search reads much and may take a processor.
+    pub(crate) searchers: Arc<Semaphore>,
 }
 
 impl FromRequestParts<App> for App {

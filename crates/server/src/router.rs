@@ -14,9 +14,9 @@ use crate::guard::HEALTH;
 use crate::middleware::observe_request;
 use crate::openapi::{
     self, Api, describe, describe_answer_links, describe_diff, describe_forks, describe_pipelines,
-    describe_snapshots, describe_tasks, describe_worktree,
+    describe_search, describe_snapshots, describe_tasks, describe_worktree,
 };
-use crate::routes::{daemon, diff, forks, pipelines, sessions, snapshots, tasks, waits, worktree};
+use crate::routes::{daemon, diff, forks, pipelines, search, sessions, snapshots, tasks, waits, worktree};
 use crate::sse::{all_sessions, pipeline, session, task};
 
 const SNAPSHOTS: &str = "/api/sessions/{id}/snapshots";
@@ -47,6 +47,7 @@ pub(crate) fn api() -> Api {
         .route(Method::POST, "/api/gc", daemon::collect, describe::collect())
         .route(Method::POST, "/api/notify/test", daemon::test_sink, describe::test_sink())
         .route(Method::GET, "/api/events", all_sessions::follow, describe::follow_all_sessions())
+        .route(Method::GET, "/api/search", search::search, describe_search::search())
         .route(Method::GET, "/api/sessions", sessions::list, describe::list_sessions())
         .route(Method::POST, "/api/sessions", sessions::create, describe::create_session())
         .route(Method::GET, "/api/sessions/{id}", sessions::show, describe::get_session())

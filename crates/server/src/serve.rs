@@ -22,6 +22,7 @@ use crate::guard::{Guard, REFRESH, guard};
 use crate::rate_limit::RateLimit;
 use crate::reserved_descriptors::ReservedDescriptors;
 use crate::router::router;
+use crate::routes::search::searchers;
 use crate::sse::all_sessions::lookers;
 use crate::stop::{Ending, Stop};
 use crate::tls::Tls;
@@ -83,7 +84,8 @@ pub async fn serve(daemon: Arc<Daemon>, listeners: Listeners, shutdown: impl Fut
     let mut stopped = stop.listen();
     let access = Arc::clone(daemon.access());
     let guard_of = Guard::new(Arc::clone(&daemon), &tcp.names, tcp.tls.is_some());
-    let app = App { daemon, stop: stop.clone(), turns: Turns::default(), lookers: lookers() };
+    let (lookers, searchers) = (lookers(), searchers());
+    let app = App { daemon, stop: stop.clone(), turns: Turns::default(), lookers, searchers };
     let router = router(app);
     let guarded = router.clone().layer(middleware::from_fn_with_state(guard_of, guard));
     let mut connections = Connections::new(router, stop.listen());

@@ -30,6 +30,7 @@ mod pipeline_config;
 mod pipelines;
 mod records;
 mod run_summary;
+mod search;
 mod session_span;
 mod show;
 #[cfg(test)]
@@ -50,6 +51,7 @@ pub mod workspaces;
 pub use drive::{live, look_for_holder};
 pub use rekindle_store::crash_report::{self, AtWork};
 pub use rekindle_store::disk::is_out_of_descriptors;
+pub use search::search_home;
 pub use session_span::session_span;
 pub use show::{
     RunCheckpoints, all_checkpoints, find_run_checkpoints, held_without_daemon, last_words, log,

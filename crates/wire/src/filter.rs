@@ -28,6 +28,22 @@ pub struct Filter {
     pub cursor: Option<String>,
 }
 
+/// What is searched for in the logs of sessions.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct SearchFilter {
+    /// Words, each of which has to be in a record; their case does not matter. Needed.
+    #[schemars(length(min = 1, max = 200))]
+    pub q: Option<String>,
+    /// Of sessions in this directory, or below it: an absolute path.
+    pub cwd: Option<String>,
+    /// Most records to be told; more than 200 never are.
+    #[schemars(range(min = 1))]
+    pub limit: Option<usize>,
+    /// Where the search goes on: `next` of the page before.
+    pub cursor: Option<String>,
+}
+
 /// Which tasks are listed.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]

@@ -30,6 +30,7 @@ mod rm;
 mod run;
 mod run_queue;
 mod send;
+mod search;
 mod serve;
 pub(crate) mod service;
 mod set;
@@ -68,6 +69,7 @@ pub(crate) enum Command {
     Rm(rm::Args),
     Log(log::Args),
     Status(status::Args),
+    Search(search::Args),
     Snapshot(snapshot::Args),
     Task(task::Args),
     Pipeline(pipeline::Args),
@@ -127,6 +129,7 @@ pub(crate) fn run(shared: Shared, command: Command) -> Result<Exit, Failure> {
         Command::Status(args) => status::run(&context()?, &args),
         Command::Snapshot(args) => snapshot::run(&context()?, &args),
         Command::Task(args) => task::run(&context()?, args),
+        Command::Search(args) => search::run(&context()?, &args),
         Command::Pipeline(args) if args.is_about_file() => {
             homeless()?.only_here("pipeline").and_then(|context| pipeline::run(&context, args))
         }

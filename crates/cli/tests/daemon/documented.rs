@@ -98,10 +98,13 @@ fn same(place: &str, expected: &Value, answer: &Value) -> Result<(), String> {
                 answer.keys().find(|name| !expected.contains_key(*name) && !expected.contains_key(ANY));
             more.map_or(Ok(()), |name| Err(format!("{place}/{name} is not shown")))
         }
-        (Value::Array(expected), Value::Array(answer)) => match expected.first() {
-            Some(_) if answer.is_empty() => Err(format!("{place} is empty")),
-            None if !answer.is_empty() => Err(format!("{place} is not empty")),
-            first => first.map_or(Ok(()), |one| answer.iter().try_for_each(|said| same(place, one, said))),
+        // Where one is shown all are like it; where several are shown, as many are there.
+        (Value::Array(expected), Value::Array(answer)) => match &expected[..] {
+            [] if !answer.is_empty() => Err(format!("{place} is not empty")),
+            [_, ..] if answer.is_empty() => Err(format!("{place} is empty")),
+            [one] => answer.iter().try_for_each(|said| same(place, one, said)),
+            several if several.len() != answer.len() => Err(format!("{place} has {}", answer.len())),
+            several => several.iter().zip(answer).try_for_each(|(one, said)| same(place, one, said)),
         },
         _ if expected == answer => Ok(()),
         _ => Err(format!("{place} is {answer}, not {expected}")),

@@ -61,6 +61,7 @@ mod rewound_worktrees;
 mod scale;
 mod screen;
 mod service;
+mod search;
 mod session_keys;
 mod session_worktrees;
 mod set_command;

@@ -6,6 +6,7 @@ pub(crate) mod describe_answer_links;
 pub(crate) mod describe_diff;
 pub(crate) mod describe_forks;
 pub(crate) mod describe_pipelines;
+pub(crate) mod describe_search;
 pub(crate) mod describe_snapshots;
 pub(crate) mod describe_tasks;
 pub(crate) mod describe_worktree;

@@ -4,6 +4,7 @@ pub(crate) mod daemon;
 pub(crate) mod diff;
 pub(crate) mod forks;
 pub(crate) mod pipelines;
+pub(crate) mod search;
 pub(crate) mod sessions;
 pub(crate) mod snapshots;
 pub(crate) mod tasks;

@@ -33,7 +33,7 @@ use rekindle_domain::task::compose::user;
 use rekindle_holder::client::Scopes;
 use rekindle_notify::BaseUrl;
 use rekindle_wire::code::Code;
-use rekindle_wire::filter::{Filter, HolderFilter, TaskFilter};
+use rekindle_wire::filter::{Filter, HolderFilter, SearchFilter, TaskFilter};
 use rekindle_wire::hint::Hint;
 use rekindle_wire::request::{
     CancelTask, Change, Collect, NewFilesRestore, NewFork, NewMessage, NewRewind, NewSession,
@@ -41,8 +41,8 @@ use rekindle_wire::request::{
 };
 use rekindle_wire::view::{
     About, Collected, FilesRestoring, Forked, HolderList, ImportedStaged, KeyedSession, MessageTaken,
-    RestoredSession, Resumed, RewindPlan, Rewound, RunDiff, SessionList, SessionView, SnapshotDetail,
-    SnapshotList, SnapshotView, TaskList, TaskStatsView, TaskView, TransitionList,
+    RestoredSession, Resumed, RewindPlan, Rewound, RunDiff, SearchPage, SessionList, SessionView,
+    SnapshotDetail, SnapshotList, SnapshotView, TaskList, TaskStatsView, TaskView, TransitionList,
 };
 
 use crate::access::Access;
@@ -65,6 +65,7 @@ use crate::notifications::Notifications;
 pub use crate::notifications::{NotificationSettings, Target};
 use crate::pipelines::Pipelines;
 pub use crate::pipelines::{FollowPipeline, PipelineFollowing, PipelineTold};
+use crate::search;
 use crate::show::log::{self, LogPage};
 use crate::show::{SessionEntry, Views, find_run_checkpoints, run_diff};
 use crate::snapshots::Snapshots;
@@ -102,9 +103,9 @@ pub struct Settings {
     pub persistence: Policy,
     /// How the home is collected by itself, if it is.
     pub collection: Option<CollectionPolicy>,
-    /// How tasks are scheduled.
     /// When agents are ended that have nothing to do.
     pub idle_agents: IdleAgentPolicy,
+    /// How tasks are scheduled.
     pub tasks: TaskSettings,
     /// Where worktrees of sessions are made.
     pub worktrees: PathBuf,
@@ -339,6 +340,11 @@ impl Daemon {
     /// Removes what is there for nothing, one after the other: whoever comes second is told so.
     pub fn collect(&self, asked: &Collect) -> Result<Collected> {
         self.recovery.collector.collect(asked.into())
+    }
+
+    /// Searches the logs of all sessions.
+    pub fn search(&self, filter: &SearchFilter) -> Result<SearchPage> {
+        search::search(&self.views, filter)
     }
 
     /// Gives a session a message.

@@ -136,7 +136,7 @@ fn unknown_status(wanted: &str) -> Option<&str> {
 }
 
 /// Tells whether a session is one that a filter asks for, but for its status; `title` has the words of its title in lower case.
-fn fits(entry: &SessionEntry, filter: &Filter, title: Option<&str>) -> bool {
+pub(crate) fn fits(entry: &SessionEntry, filter: &Filter, title: Option<&str>) -> bool {
     let state = &entry.state;
     let below = |cwd: &String| {
         [&*state.working_dir, state.origin()].iter().any(|place| Path::new(place).starts_with(cwd))

@@ -36,7 +36,7 @@ impl<Id: FromStr + ToString> PageKey<Id> {
 }
 
 /// Says that a cursor is none.
-pub(super) fn refused() -> ServiceError {
+pub(crate) fn refused() -> ServiceError {
     ServiceError::new(Code::InvalidCursor, "the cursor is none that this list gave out")
         .hint(Hint::RestartList)
 }

@@ -27,6 +27,7 @@ mod queue;
 mod record_summary;
 mod restores;
 mod rewinds;
+mod searches;
 mod starts;
 mod table;
 mod waits;

@@ -16,6 +16,17 @@ impl Cursor {
     /// The beginning of every log.
     pub const START: Cursor = Cursor(0);
 
+    /// Returns the place as a number, for whoever gives it away and gets it back.
+    pub fn to_number(self) -> u64 {
+        self.0
+    }
+
+    /// Returns the place that a number stands for. One that nobody was given is no beginning of a record, and whoever reads from there
+    /// passes over the rest of a line.
+    pub const fn from_number(number: u64) -> Cursor {
+        Cursor(number)
+    }
+
     pub(crate) fn at(offset: u64) -> Cursor {
         Cursor(offset)
     }

@@ -1,6 +1,7 @@
 //! Reading logs: forward from any record, backward from the end, and following one as it grows.
 //! Never the whole file at once, never more than one line's limit in memory.
 
+mod block_before;
 mod chain;
 mod compress;
 mod compressed;

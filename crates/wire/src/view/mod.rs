@@ -11,6 +11,7 @@ mod log;
 mod notify;
 mod pipeline;
 mod receipt;
+mod search;
 mod session;
 mod snapshot;
 mod task;
@@ -30,6 +31,7 @@ pub use pipeline::{
     PipelineStepView, PipelineView,
 };
 pub use receipt::{AnswerTaken, MessageTaken, ResumeMethod, Resumed, TokenShown};
+pub use search::{SearchMatch, SearchPage};
 pub use session::{
     CheckpointView, CheckpointsView, Connection, ForkView, Health, HealthState, KeyedSession, LEFT_ALONE,
     RunState, RunView, SessionList, SessionParentView, SessionView, TouchedView, UncertainCall,
