@@ -3,6 +3,7 @@
 mod agent_choice;
 mod bundle_progress;
 mod commands;
+mod completers;
 mod confirm;
 mod context;
 mod env_arg;
@@ -22,6 +23,7 @@ use std::sync::Arc;
 
 use clap::error::ErrorKind;
 use clap::{CommandFactory, Parser};
+use clap_complete::CompleteEnv;
 use rekindle_client::failure::{Exit, Failure};
 use rekindle_client::server::Server;
 use rekindle_store::crash_report::{self, Work};
@@ -103,7 +105,11 @@ fn name_session_in_panics() {
     }));
 }
 
+/// The variable by which a completion script of a shell asks us.
+const COMPLETE: &str = "REKINDLE_COMPLETE";
+
 fn main() -> ExitCode {
+    CompleteEnv::with_factory(Cli::command).var(COMPLETE).complete();
     name_session_in_panics();
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,

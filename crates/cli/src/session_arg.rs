@@ -1,5 +1,7 @@
 //! Which session is meant: an id, the beginning of one that only one session has, or this directory's latest.
 
+use crate::completers::ids;
+use rekindle_client::completion::IdKind;
 use rekindle_client::target::Target;
 use rekindle_client::{Client, Failure};
 use rekindle_domain::id::{MAX_ID_LEN, SessionId};
@@ -18,7 +20,7 @@ const MAX_SHOWN: usize = 8;
 #[derive(Debug, Clone, clap::Args)]
 pub(crate) struct SessionArg {
     /// The session's id, or the beginning of it; `sess_` may be left out [default: this directory's latest]
-    #[arg(value_name = "SESSION")]
+    #[arg(value_name = "SESSION", add = ids(IdKind::Session))]
     session: Option<String>,
 }
 

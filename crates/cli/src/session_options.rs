@@ -10,6 +10,7 @@ use rekindle_domain::event::{CheckpointMode, DirtyPolicy, OnUncertain, Permissio
 use rekindle_wire::request::{AgentChoice, NewSession, NewWorktree};
 
 use crate::agent_choice;
+use crate::completers::agents;
 use crate::context::Context;
 use crate::env_arg::{environment_for, umask_for};
 use crate::possible_values::one_of;
@@ -18,7 +19,7 @@ use crate::possible_values::one_of;
 #[derive(Debug, clap::Args)]
 pub(crate) struct SessionOptions {
     /// The agent, by a name that `rekindle agents` shows
-    #[arg(long, short, value_name = "NAME", conflicts_with = "command")]
+    #[arg(long, short, value_name = "NAME", conflicts_with = "command", add = agents())]
     agent: Option<String>,
 
     /// Where the agent works [default: here; with --server the same path there]

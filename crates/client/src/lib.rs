@@ -2,6 +2,7 @@
 //! goes wrong is a [`failure::Failure`], which commands print and end with.
 
 pub mod clock;
+pub mod completion;
 pub mod content_text;
 pub mod daemon_file;
 pub mod default_home;

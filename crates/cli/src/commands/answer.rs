@@ -1,5 +1,7 @@
 //! `rekindle answer`: ends a wait with one of the agent's own options, or with words.
 
+use crate::completers::ids;
+use rekindle_client::completion::IdKind;
 use rekindle_client::{Exit, Failure};
 use rekindle_display::hints::{attach, ours};
 use rekindle_display::live::{Ask, pick};
@@ -25,7 +27,7 @@ use super::{Context, late_answer};
 )]
 pub(crate) struct Args {
     /// The option, behind the wait's id or the beginning of it unless only one is open
-    #[arg(value_name = "OPTION", num_args = 0..=2)]
+    #[arg(value_name = "OPTION", num_args = 0..=2, add = ids(IdKind::Wait))]
     words: Vec<String>,
 
     /// Answer with words

@@ -1,11 +1,15 @@
-//! `rekindle completions`: what a shell needs to complete our commands.
+//! `rekindle completions`: the script by which a shell asks us how a command may go on.
 
-use clap::{Command, CommandFactory};
 use clap_complete::Shell;
-
+use clap_complete::env::Shells;
 use rekindle_client::failure::{Exit, Failure};
 
-/// Print what a shell needs to complete commands
+use crate::COMPLETE;
+
+/// Print a shell completion script
+///
+/// Commands, options and their values are completed, and so are ids of sessions, tasks, questions and pipeline runs while a daemon runs:
+/// none is started for it.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   rekindle completions bash > ~/.local/share/bash-completion/completions/rekindle
@@ -17,12 +21,13 @@ pub(crate) struct Args {
 }
 
 pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
-    // What help does not list is not offered either.
-    let all = crate::Cli::command();
-    let listed = all.get_subcommands().filter(|command| !command.is_hide_set()).cloned();
-    let mut offered = Command::new("rekindle").args(all.get_arguments().cloned()).subcommands(listed);
+    let (shells, name) = (Shells::builtins(), args.shell.to_string());
+    let shell = shells.completer(&name).ok_or_else(|| {
+        Failure::usage("shell_unknown", format!("there are no completions for {name}"))
+            .hint("bash, zsh, fish, elvish and powershell have some")
+    })?;
     let mut script = Vec::new();
-    clap_complete::generate(args.shell, &mut offered, "rekindle", &mut script);
+    shell.write_registration(COMPLETE, "rekindle", "rekindle", "rekindle", &mut script)?;
     std::io::Write::write_all(&mut std::io::stdout(), &script)?;
     Ok(Exit::Ok)
 }

@@ -25,10 +25,17 @@ pub(crate) struct Args {
 #[derive(Debug, clap::Subcommand)]
 enum What {
     /// Print every key with the value that applies: from the file, or the default
+    #[command(after_help = "Examples:
+  rekindle config show
+  rekindle config show --json | jq")]
     Show,
     /// Check the file: exits 0 if it is in order, 1 if it has unknown keys, 2 if it cannot be used
+    #[command(after_help = "Examples:
+  rekindle config check && rekindle restart")]
     Check,
     /// Print the path of the file, whether it exists or not
+    #[command(after_help = "Examples:
+  $EDITOR \"$(rekindle config path)\"")]
     Path,
 }
 

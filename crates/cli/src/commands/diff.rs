@@ -1,5 +1,7 @@
 //! `rekindle diff`: what a run did to the files of its directory.
 
+use crate::completers::ids;
+use rekindle_client::completion::IdKind;
 use rekindle_client::failure::{Exit, Failure};
 use rekindle_client::{Client, read};
 use rekindle_display::checkpoint_text::touched_text;
@@ -34,7 +36,7 @@ use crate::workspace_failure::failure;
   rekindle diff | git apply -R                      takes back what it did")]
 pub(crate) struct Args {
     /// The session [default: this directory's latest], or what is meant of it
-    #[arg(value_name = "SESSION")]
+    #[arg(value_name = "SESSION", add = ids(IdKind::Session))]
     first: Option<String>,
     /// A run by its id or the beginning of it [default: the latest], or two snapshots with .. between them
     #[arg(value_name = "RUN|SNAP..SNAP")]

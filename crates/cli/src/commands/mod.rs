@@ -21,6 +21,7 @@ mod import;
 mod late_answer;
 mod log;
 mod log_from_daemon;
+mod man;
 mod notify;
 mod pipeline;
 mod ps;
@@ -29,8 +30,8 @@ mod rewind;
 mod rm;
 mod run;
 mod run_queue;
-mod send;
 mod search;
+mod send;
 mod serve;
 pub(crate) mod service;
 mod set;
@@ -68,8 +69,8 @@ pub(crate) enum Command {
     Close(close::Args),
     Rm(rm::Args),
     Log(log::Args),
-    Status(status::Args),
     Search(search::Args),
+    Status(status::Args),
     Snapshot(snapshot::Args),
     Task(task::Args),
     Pipeline(pipeline::Args),
@@ -89,6 +90,8 @@ pub(crate) enum Command {
     Chaos(chaos::Args),
     Config(config::Args),
     Completions(completions::Args),
+    #[command(hide = true)]
+    Man(man::Args),
     #[command(hide = true)]
     Holders(holders::Args),
     #[command(hide = true)]
@@ -126,10 +129,10 @@ pub(crate) fn run(shared: Shared, command: Command) -> Result<Exit, Failure> {
         Command::Close(args) => close::run(&context()?, &args),
         Command::Rm(args) => rm::run(&context()?, &args),
         Command::Log(args) => log::run(&context()?, &args),
+        Command::Search(args) => search::run(&context()?, &args),
         Command::Status(args) => status::run(&context()?, &args),
         Command::Snapshot(args) => snapshot::run(&context()?, &args),
         Command::Task(args) => task::run(&context()?, args),
-        Command::Search(args) => search::run(&context()?, &args),
         Command::Pipeline(args) if args.is_about_file() => {
             homeless()?.only_here("pipeline").and_then(|context| pipeline::run(&context, args))
         }
@@ -151,6 +154,7 @@ pub(crate) fn run(shared: Shared, command: Command) -> Result<Exit, Failure> {
             homeless()?.only_here("config").and_then(|_| config::run(shared.json, &args))
         }
         Command::Completions(args) => completions::run(&args),
+        Command::Man(args) => man::run(&args),
         Command::Holders(args) => holders::run(&context()?, &args),
         // An agent has no home, and its environment may be next to empty.
         Command::DemoAgent(args) => demo_agent::run(args),

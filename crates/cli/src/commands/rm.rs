@@ -1,5 +1,7 @@
 //! `rekindle rm`: removes sessions with everything that is kept of them.
 
+use crate::completers::ids;
+use rekindle_client::completion::IdKind;
 use std::io::Write;
 
 use rekindle_client::failure::{Exit, Failure};
@@ -22,7 +24,7 @@ use crate::session_arg::{find_live, find_offline};
   rekindle rm --force 01khz0p6r8 01khz1")]
 pub(crate) struct Args {
     /// The sessions' ids, or beginnings of them
-    #[arg(value_name = "SESSION", required = true)]
+    #[arg(value_name = "SESSION", required = true, add = ids(IdKind::Session))]
     sessions: Vec<String>,
 
     /// Also one whose run has not ended, or whose log is damaged

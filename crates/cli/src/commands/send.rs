@@ -1,5 +1,7 @@
 //! `rekindle send`: gives a session a message, and watches what comes of it.
 
+use crate::completers::ids;
+use rekindle_client::completion::IdKind;
 use std::path::PathBuf;
 
 use rekindle_client::{Exit, Failure, read};
@@ -29,7 +31,7 @@ use crate::session_arg::{find_live, is_like_an_id};
 )]
 pub(crate) struct Args {
     /// The message, behind the session's id if it is not this directory's latest; `-` reads it from stdin
-    #[arg(value_name = "TEXT", num_args = 0..=2)]
+    #[arg(value_name = "TEXT", num_args = 0..=2, add = ids(IdKind::Session))]
     words: Vec<String>,
 
     /// Read the message, or what follows it, from a file; `-` is stdin

@@ -1,5 +1,7 @@
 //! `rekindle waits`: who waits for an answer, and to what. Without a daemon the home itself is read.
 
+use crate::completers::ids;
+use rekindle_client::completion::IdKind;
 use rekindle_client::{Exit, Failure, read};
 use rekindle_display::hints::ours;
 use rekindle_display::wait_text::write_waits;
@@ -24,7 +26,7 @@ use crate::offline_session;
   rekindle waits --mint wait_01khz0p6r8        # a token with which anybody may answer that one")]
 pub(crate) struct Args {
     /// Mint a token for a wait: whoever has it may answer that one, once, from elsewhere too. It is shown this once
-    #[arg(long, value_name = "WAIT")]
+    #[arg(long, value_name = "WAIT", add = ids(IdKind::Wait))]
     mint: Option<String>,
 }
 

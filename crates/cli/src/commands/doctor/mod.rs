@@ -4,7 +4,9 @@ mod bar;
 mod release;
 mod repair;
 
+use crate::completers::ids;
 use rekindle_client::clock::SystemClock;
+use rekindle_client::completion::IdKind;
 use rekindle_client::failure::{Exit, Failure};
 use rekindle_client::logout::danger;
 use rekindle_client::unit::Survey;
@@ -50,13 +52,13 @@ pub(crate) struct Args {
     #[arg(long, requires = "repair")]
     dry_run: bool,
     /// Move a damaged session to damaged/ in the home, whole
-    #[arg(long, requires = "repair", value_name = "SESSION")]
+    #[arg(long, requires = "repair", value_name = "SESSION", add = ids(IdKind::Session))]
     set_aside: Vec<String>,
     /// And make the good beginning of its log its log again; what went on there is cancelled
     #[arg(long, requires = "set_aside")]
     keep_prefix: bool,
-    /// Have a quarantined session tried again, which made the daemon crash; with a daemon and without one
-    #[arg(long, value_name = "SESSION", conflicts_with = "repair")]
+    /// Try a quarantined session again, which made the daemon crash; works with and without a daemon
+    #[arg(long, value_name = "SESSION", conflicts_with = "repair", add = ids(IdKind::Session))]
     release: Option<String>,
     /// End agents that no session knows without asking
     #[arg(long, short, requires = "repair")]

@@ -1,5 +1,7 @@
 //! Which run of a pipeline is meant: a name, the beginning of one that only one has, or this directory's latest.
 
+use crate::completers::ids;
+use rekindle_client::completion::IdKind;
 use std::path::Path;
 
 use rekindle_client::{Client, Failure, http};
@@ -17,11 +19,11 @@ const SAME_SECOND: usize = 20;
 #[derive(Debug, Clone, clap::Args)]
 pub(super) struct RunArg {
     /// The run, by its name or the beginning of it; `run-` may be left out [default: this directory's latest]
-    #[arg(value_name = "RUN")]
+    #[arg(value_name = "RUN", add = ids(IdKind::Run))]
     run: Option<String>,
 
     /// The same as RUN
-    #[arg(long = "run", short = 'r', value_name = "RUN", id = "run_option", conflicts_with = "run")]
+    #[arg(long = "run", short = 'r', value_name = "RUN", id = "run_option", conflicts_with = "run", add = ids(IdKind::Run))]
     option: Option<String>,
 }
 

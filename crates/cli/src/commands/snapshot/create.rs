@@ -1,5 +1,7 @@
 //! `rekindle snapshot create`: takes a snapshot of a session now.
 
+use crate::completers::ids;
+use rekindle_client::completion::IdKind;
 use rekindle_client::{Exit, Failure, read};
 use rekindle_terminal::output;
 use rekindle_wire::view::SnapshotView;
@@ -17,7 +19,7 @@ use crate::session_arg::find_offline;
   rekindle snapshot create 01khz0p6r8")]
 pub(super) struct Args {
     /// The session's id, or the beginning of it [default: this directory's latest]
-    #[arg(value_name = "SESSION")]
+    #[arg(value_name = "SESSION", add = ids(IdKind::Session))]
     session: Vec<String>,
 }
 

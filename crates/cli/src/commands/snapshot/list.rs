@@ -1,5 +1,7 @@
 //! `rekindle snapshot ls`: which snapshots of a session are kept.
 
+use crate::completers::ids;
+use rekindle_client::completion::IdKind;
 use rekindle_client::{Exit, Failure};
 use rekindle_display::snapshot_text::write_snapshots;
 use serde_json::json;
@@ -13,7 +15,7 @@ use super::{Context, Named, list_of};
   rekindle snapshot ls 01khz0p6r8 --json")]
 pub(super) struct Args {
     /// The session's id, or the beginning of it [default: this directory's latest]
-    #[arg(value_name = "SESSION")]
+    #[arg(value_name = "SESSION", add = ids(IdKind::Session))]
     session: Vec<String>,
 }
 

@@ -1,5 +1,7 @@
 //! `rekindle task add`: one task from words, or many from a file.
 
+use crate::completers::ids;
+use rekindle_client::completion::IdKind;
 use std::io::Write;
 use std::path::PathBuf;
 
@@ -41,8 +43,8 @@ pub(crate) struct Args {
     #[arg(long, short, value_name = "FILE")]
     file: Option<PathBuf>,
 
-    /// Begin when this task is completed; several, divided by commas
-    #[arg(long, value_name = "TASK", value_delimiter = ',')]
+    /// Start when this task has completed; several, separated by commas
+    #[arg(long, value_name = "TASK", value_delimiter = ',', add = ids(IdKind::Task))]
     after: Vec<String>,
 
     /// How urgent it is, from -100 to 100; an hour of waiting counts as one more

@@ -1,5 +1,7 @@
 //! Which task is meant: an id, or the beginning of one that only one task has, or the run of a pipeline that it is.
 
+use crate::completers::ids;
+use rekindle_client::completion::IdKind;
 use rekindle_client::{Client, Failure};
 use rekindle_domain::id::TaskId;
 use rekindle_wire::view::TaskList;
@@ -10,7 +12,7 @@ use crate::commands::pipeline::find_run as find_pipeline;
 #[derive(Debug, Clone, clap::Args)]
 pub(super) struct TaskArg {
     /// The task's id, or the beginning of it; `task_` may be left out. Or the name of a run of a pipeline, `run-…`
-    #[arg(value_name = "TASK")]
+    #[arg(value_name = "TASK", add = ids(IdKind::Task))]
     task: String,
 }
 
