@@ -30,14 +30,14 @@ use rekindle_store::crash_report::{self, Work};
 
 use self::context::Context;
 
-/// Runs coding agents so that nothing that dies takes the work with it.
+/// Runs coding agents in the background, so that a crash never costs you work.
 #[derive(Debug, Parser)]
 #[command(
     name = "rekindle",
     version,
     after_help = "Examples:
   rekindle agents                          which agents are here, and how to get others
-  rekindle run \"fix the failing test\"      begins a session and watches it; Ctrl-C leaves
+  rekindle run \"fix the failing test\"      starts a session and watches it; Ctrl-C leaves it running
   rekindle ps                              what every session is doing
   rekindle                                 a conversation with this directory's session, or a new one
   rekindle attach                          the same with the latest session; elsewhere than at a terminal it watches
@@ -45,8 +45,8 @@ use self::context::Context;
 
 Exit codes:
   0  done                             3  interrupted
-  1  failed, or something was found   4  waits for an answer
-  2  wrong usage, or no usable home   5  no daemon"
+  1  failed, or problems were found   4  waiting for an answer
+  2  wrong usage, or no usable home   5  no daemon running"
 )]
 struct Cli {
     #[command(flatten)]

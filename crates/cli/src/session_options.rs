@@ -30,27 +30,27 @@ pub(crate) struct SessionOptions {
     #[arg(long)]
     title: Option<String>,
 
-    /// The model, by the agent's own name for it: `rekindle agents NAME --models` lists them
+    /// The model, as the agent names it: `rekindle agents NAME --models` lists them
     #[arg(long)]
     model: Option<String>,
 
-    /// The agent's mode, by its own name for it: `rekindle agents NAME --modes` lists them
+    /// The agent's mode, as the agent names it: `rekindle agents NAME --modes` lists them
     #[arg(long)]
     mode: Option<String>,
 
-    /// What is answered when the agent asks for permission
+    /// The answer when the agent asks for permission
     #[arg(long, value_parser = one_of::<Permissions>(PERMISSIONS), default_value = "ask", value_name = "POLICY")]
     permissions: Permissions,
 
-    /// Whether the session goes on by itself after an interruption: a command of --profile exec never does
+    /// Whether to continue automatically after an interruption (never with --profile exec)
     #[arg(long, value_parser = one_of::<ResumePolicy>(RESUME_POLICIES), default_value = "auto", value_name = "POLICY")]
     resume: ResumePolicy,
 
-    /// What happens to that if a tool call may or may not have had its effect
+    /// What happens then if a tool call may or may not have taken effect
     #[arg(long, value_parser = one_of::<OnUncertain>(ON_UNCERTAIN), default_value = "ask", value_name = "POLICY")]
     on_uncertain: OnUncertain,
 
-    /// How long a question may wait for its answer, as in 2h [default: as the daemon is configured, else for ever]
+    /// How long a question may wait for its answer, for example 2h [default: as the daemon is configured, else no limit]
     #[arg(long, value_name = "TIME", value_parser = seconds)]
     wait_timeout: Option<u64>,
 
@@ -59,19 +59,19 @@ pub(crate) struct SessionOptions {
     #[arg(long, value_parser = one_of::<CheckpointMode>(CHECKPOINT_MODES), value_name = "MODE")]
     checkpoints: Option<CheckpointMode>,
 
-    /// Work in a worktree of git of its own, on a new branch, or on the one that is named
+    /// Work in a git worktree of its own, on a new branch, or on BRANCH
     #[arg(long, value_name = "BRANCH", num_args = 0..=1, require_equals = true, default_missing_value = "")]
     worktree: Option<String>,
 
-    /// The commit, branch or tag where the new branch begins [default: where the directory stands]
+    /// The commit, branch or tag that the new branch starts from [default: HEAD of the directory]
     #[arg(long, value_name = "COMMIT", requires = "worktree")]
     base: Option<String>,
 
-    /// What becomes of changes in the directory that are not committed [default: a worktree is refused]
+    /// What to do with uncommitted changes in the directory [default: refuse to make a worktree]
     #[arg(long, value_parser = one_of::<DirtyPolicy>(DIRTY_POLICIES), value_name = "POLICY", requires = "worktree")]
     dirty: Option<DirtyPolicy>,
 
-    /// Hand the agent a variable of ours, or one with a value
+    /// Pass an environment variable to the agent: NAME from this shell, or NAME=VALUE
     #[arg(long, value_name = "NAME[=VALUE]")]
     env: Vec<String>,
 
@@ -87,18 +87,18 @@ pub(crate) struct SessionOptions {
 
 /// What is answered to requests for permission.
 pub(crate) const PERMISSIONS: &[(&str, &str)] =
-    &[("ask", "Someone is asked"), ("allow", "Yes, once each time"), ("deny", "No, once each time")];
+    &[("ask", "You are asked"), ("allow", "Yes, once each time"), ("deny", "No, once each time")];
 
 /// Whether a session goes on by itself.
 pub(crate) const RESUME_POLICIES: &[(&str, &str)] = &[
-    ("auto", "The agent's session is continued by itself, twice at most"),
-    ("ask", "It is continued when someone says so: rekindle resume, or a message"),
-    ("never", "It stays as it was left; a message, or rekindle resume, still goes on with it"),
+    ("auto", "It continues automatically, at most twice"),
+    ("ask", "It continues when you say so: rekindle resume, or a message"),
+    ("never", "It stays as it is; a message, or rekindle resume, still continues it"),
 ];
 
 /// What uncertain tool calls do to that.
 pub(crate) const ON_UNCERTAIN: &[(&str, &str)] = &[
-    ("ask", "It waits until someone has looked: rekindle resume, or a message"),
+    ("ask", "It waits until you have checked: rekindle resume, or a message"),
     ("continue", "It goes on, and the agent is told"),
 ];
 

@@ -9,14 +9,16 @@ use rekindle_terminal::output::when;
 pub fn sentences(evidence: &Evidence, now: Timestamp) -> Vec<String> {
     let mut known = vec![format!("record {} of its log", evidence.last_seq)];
     if let Some(holder) = &evidence.holder {
-        let process = holder.process.map(|process| format!(" (process {})", process.pid)).unwrap_or_default();
-        let proof = match holder.proof {
-            HolderProof::Lock => "lives: its lock is held",
-            HolderProof::Unresponsive => "lives and does not answer",
-            HolderProof::Gone => "is gone: its end is proven",
-            HolderProof::Pending => "is recorded, and nobody has looked whether it lives",
-        };
-        known.push(format!("holder {}{process} {proof}", holder.id));
+        let process = holder.process.map(|process| format!(", process {}", process.pid)).unwrap_or_default();
+        let named = format!("holder {}{process}", holder.id);
+        known.push(match holder.proof {
+            HolderProof::Lock => format!("agent process is running ({named}, holds its lock)"),
+            HolderProof::Unresponsive => format!("agent process is running but does not answer ({named})"),
+            HolderProof::Gone => format!("agent process has exited (confirmed; {named})"),
+            HolderProof::Pending => {
+                format!("agent process is recorded; whether it is running was not checked yet ({named})")
+            }
+        });
     }
     if let Some(at) = evidence.last_output_at {
         known.push(format!("the agent's last words, {}", when(at, now)));
@@ -42,7 +44,7 @@ mod tests {
             sentences(&evidence, Timestamp::from_millis(5_000)),
             [
                 "record 7 of its log",
-                "holder h_1 (process 12) lives: its lock is held",
+                "agent process is running (holder h_1, process 12, holds its lock)",
                 "the agent's last words, 5 seconds ago (1970-01-01T00:00:00Z)"
             ]
         );

@@ -335,7 +335,12 @@ pub(crate) fn successor(session: Option<SessionId>) -> String {
 }
 
 fn by(who: Option<&str>) -> String {
-    who.map_or_else(String::new, |who| format!("by {who}"))
+    who.map_or_else(String::new, |who| format!("by {}", person(who)))
+}
+
+/// Returns who did something, for people: whoever owns the home is who mostly reads this.
+pub(crate) fn person(who: &str) -> &str {
+    if who == "local" { "you" } else { who }
 }
 
 /// Returns the word that stands for a value on disk.

@@ -15,7 +15,7 @@ use crate::record_text::word;
 pub fn write_waits(out: &mut dyn Write, waits: &[WaitView]) -> Result<(), Failure> {
     let now = SystemClock.now();
     if waits.is_empty() {
-        writeln!(out, "nobody waits for an answer")?;
+        writeln!(out, "no open questions")?;
     }
     for wait in waits {
         let ask = Ask::read(wait.wait_id.as_str(), &word(&wait.kind), &wait.asked());

@@ -112,22 +112,22 @@ impl Held {
     /// Returns what people are told.
     pub fn words(self) -> &'static str {
         match self {
-            Held::Asks => "it waits for your word: resume it, or send a message",
+            Held::Asks => "it waits for your decision: resume it, or send a message",
             Held::Never => "it does not continue by itself: resume it, or send a message",
             Held::Uncertain => {
-                "tool calls may or may not have had their effect: look at them, then resume it or send a message"
+                "tool calls may or may not have taken effect: check them, then resume it or send a message"
             }
             Held::Command => {
-                "its command was cut, and only runs again from its beginning: look at what it did, then resume it or send a message"
+                "its command was interrupted, and can only run again from the beginning: check what it did, then resume it or send a message"
             }
-            Held::Budget => "it was continued twice and cut again: resume it when you know why",
+            Held::Budget => "it was continued twice and interrupted again: resume it when you know why",
             Held::TimedOut => "nobody answered in time: send a message to go on",
             Held::Unanswered => {
                 "it had asked something when its agent died: answer that, resume it to have it asked again, or send a message"
             }
             Held::NoDirectory => "its working directory is not there",
             Held::NoEnvironment => {
-                "its agent needs variables which only you have: resume it, or send a message"
+                "its agent needs variables that only you have: resume it, or send a message"
             }
         }
     }

@@ -12,10 +12,10 @@ use rekindle_wire::view::{WaitState, WaitView};
 
 use super::{Context, late_answer};
 
-/// Answer what an agent asks
+/// Answer a question of an agent
 ///
 /// An option is named by its number, its id, its kind (allow_once, reject_once, …) or its words; `yes` and `no` mean
-/// once. The first answer wins, wherever it comes from; the same one again is no error, and does nothing.
+/// once. The first answer wins, wherever it comes from; repeating it is not an error and does nothing.
 #[derive(Debug, clap::Args)]
 #[command(
     override_usage = "rekindle answer [OPTIONS] [WAIT] [OPTION]",
@@ -30,7 +30,7 @@ pub(crate) struct Args {
     #[arg(value_name = "OPTION", num_args = 0..=2, add = ids(IdKind::Wait))]
     words: Vec<String>,
 
-    /// Answer with words
+    /// Answer with a text of your own
     #[arg(long, value_name = "TEXT")]
     text: Option<String>,
 
@@ -127,7 +127,7 @@ pub(super) fn find<'a>(name: Option<&str>, waits: &'a [WaitView]) -> Result<&'a 
     match matching.as_slice() {
         [one] => Ok(one),
         [] if waits.is_empty() => {
-            Err(Failure::failed("nothing_asked", anyhow::anyhow!("nobody waits for an answer"))
+            Err(Failure::failed("nothing_asked", anyhow::anyhow!("there are no open questions"))
                 .hint("rekindle ps"))
         }
         [] => Err(Failure::usage("wait_unknown", "no such wait is open".into()).hint("rekindle waits")),

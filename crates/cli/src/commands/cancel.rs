@@ -8,7 +8,7 @@ use crate::session_arg::SessionArg;
 
 /// Cancel what a session is doing, is about to do and has queued
 ///
-/// The session stays, and takes the next message. What was cancelled does not come back, whatever restarts.
+/// The session stays, and takes the next message. What was cancelled stays cancelled after a restart.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   rekindle cancel

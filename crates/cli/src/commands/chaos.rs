@@ -21,19 +21,19 @@ use crate::Shared;
   rekindle chaos --seed 7 --rounds 3    the first three rounds of a plan, again
   rekindle chaos --json | jq '.promises[] | select(.violated > 0)'")]
 pub(crate) struct Args {
-    /// Play so many rounds, however long that takes
+    /// Run this many rounds, however long that takes
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=100_000))]
     rounds: Option<u64>,
-    /// Begin no round after so many seconds [default: 30, without --rounds]
+    /// Start no round after this many seconds [default: 30, without --rounds]
     #[arg(long, value_name = "S", value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
     seconds: Option<u64>,
-    /// The seed of the plan [default: by chance]
+    /// The seed of the plan [default: random]
     #[arg(long, value_name = "SEED")]
     seed: Option<u64>,
     /// Make the directory for everything below this one [default: where your home is]
     #[arg(long, value_name = "PATH")]
     dir: Option<PathBuf>,
-    /// Keep the directory, and say where it is
+    /// Keep the directory, and print its path
     #[arg(long)]
     keep: bool,
 }

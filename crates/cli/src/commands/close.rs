@@ -7,7 +7,7 @@ use serde_json::json;
 use super::Context;
 use crate::session_arg::SessionArg;
 
-/// Close a session: its agent is ended, it takes no more messages, and its log stays
+/// Close a session: its agent is stopped, it takes no more messages, and its log stays
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   rekindle close

@@ -17,7 +17,7 @@ use crate::Shared;
   rekindle demo --keep      then look around in what it left
   rekindle demo --json | jq '.checks[] | select(.ok | not)'")]
 pub(crate) struct Args {
-    /// Keep the temporary home, and say where it is
+    /// Keep the temporary home, and print its path
     #[arg(long)]
     keep: bool,
 }

@@ -41,7 +41,7 @@ pub(crate) struct Args {
     /// A run by its id or the beginning of it [default: the latest], or two snapshots with .. between them
     #[arg(value_name = "RUN|SNAP..SNAP")]
     second: Option<String>,
-    /// Which files and how many lines, instead of the lines themselves
+    /// Only list the files, with how many lines were added and removed
     #[arg(long)]
     stat: bool,
 }

@@ -34,8 +34,8 @@ use crate::session_arg::{find_offline, latest_offline};
 /// A run is named by its name, or the beginning of it, with `run-`. Its bundle has its ledger, every state of files that this names, and
 /// the sessions of its steps, and those of their results that runs share: `rekindle pipeline resume` goes on with it where it is imported.
 ///
-/// It is readable by whoever has it, and conversations may hold secrets. --seal asks for a passphrase, twice, without which nobody
-/// reads it; the tools of age open it too.
+/// Anyone who has the file can read it, and conversations may contain secrets. --seal encrypts it with a passphrase, which it asks for
+/// twice; the tools of age can open it too.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   rekindle export
@@ -52,15 +52,15 @@ pub(crate) struct Args {
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
 
-    /// Take the files of the sessions' directories along, as they are now and as checkpoints and snapshots have them
+    /// Include the files of the sessions' directories, as they are now and as checkpoints and snapshots have them
     #[arg(long)]
     with_workspace: bool,
 
-    /// Take along what the agents themselves wrote down, where its place is known
+    /// Include the agents' own transcripts, where their place is known
     #[arg(long)]
     with_transcript: bool,
 
-    /// Let nobody read it without a passphrase
+    /// Encrypt it with a passphrase
     #[arg(long)]
     seal: bool,
 
@@ -68,7 +68,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "FILE", requires = "seal")]
     passphrase_file: Option<PathBuf>,
 
-    /// Replace the file if there is one
+    /// Overwrite the file if it exists
     #[arg(long)]
     force: bool,
 }

@@ -37,7 +37,7 @@ pub(crate) struct Args {
     #[command(flatten)]
     session: SessionArg,
 
-    /// Where to cut: behind the end of a run, by its id; at a record, by its number, rounded down to the end of a run; or at a
+    /// Where to cut the history: after a run, by its id; at a record, by its number, rounded down to the end of a run; or at a
     /// kept snapshot, by its name
     #[arg(long, value_name = "RUN|SEQ|SNAPSHOT")]
     at: Option<String>,
@@ -46,11 +46,11 @@ pub(crate) struct Args {
     #[arg(long, short, value_name = "NAME", conflicts_with = "command")]
     agent: Option<String>,
 
-    /// The model, by the agent's own name for it
+    /// The model, as the agent names it
     #[arg(long)]
     model: Option<String>,
 
-    /// The agent's mode, by its own name for it
+    /// The agent's mode, as the agent names it
     #[arg(long)]
     mode: Option<String>,
 

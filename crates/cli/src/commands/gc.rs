@@ -17,7 +17,7 @@ use serde_json::json;
 
 use super::Context;
 
-/// Remove what nobody needs any more: dead holders, unnamed blobs, unused executables
+/// Delete what is no longer needed: files of ended agents, unused blobs, old checkpoints and runs
 ///
 /// Directories of dead holders go when everything they say is in a log, blobs when no record names them for a day, copies
 /// of the holder's program when nobody runs them (not beside a daemon, which does), files of checkpoints when `keep_days` or
@@ -33,16 +33,16 @@ use super::Context;
   rekindle gc --repairs-older-than 30d
   rekindle gc --runs-older-than 30d --dry-run")]
 pub(crate) struct Args {
-    /// Say what would be removed, and remove nothing
+    /// Show what could be deleted, and delete nothing
     #[arg(long)]
     dry_run: bool,
-    /// Also what repairs took away longer ago than this, as 30d
+    /// Also delete what repairs removed longer ago than this, for example 30d
     #[arg(long, value_name = "AGE")]
     repairs_older_than: Option<Age>,
-    /// Runs of pipelines that ended longer ago than this, as 30d [default: keep_days of pipelines in config.toml, else 90d]
+    /// Delete pipeline runs that ended longer ago than this, for example 30d [default: keep_days of pipelines in config.toml, else 90d]
     #[arg(long, value_name = "AGE")]
     runs_older_than: Option<Age>,
-    /// Also journals of dead agents that no session here claims, untouched for longer than this, as 30d
+    /// Also delete journals of ended agents that belong to no session here and are older than this, for example 30d
     #[arg(long, value_name = "AGE")]
     orphans_older_than: Option<Age>,
 }

@@ -16,7 +16,7 @@ use crate::session_arg::SessionArg;
 /// Show what happened in a session, record by record
 ///
 /// Works without a daemon and changes nothing. Messages are shown whole, everything else as one line each;
-/// whatever would do something to the terminal is taken out. With --json the records are printed exactly as
+/// terminal control sequences are removed. With --json the records are printed exactly as
 /// they stand in the log.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
@@ -33,10 +33,10 @@ pub(crate) struct Args {
     /// Begin with this record
     #[arg(long, value_name = "SEQ", default_value_t = 1)]
     from: u64,
-    /// Show at most the last so many records
+    /// Show only the last N records
     #[arg(long, value_name = "N")]
     last: Option<u64>,
-    /// Go on with what happens from here on
+    /// Keep printing new records as they happen
     #[arg(long, short)]
     follow: bool,
 }

@@ -26,8 +26,8 @@ const RECENT_MILLIS: u64 = 24 * 3_600_000;
 
 /// List sessions: what each is doing, since when, where
 ///
-/// Idle sessions are left out a day after anything happened in them; -a lists all. Works without a daemon: then it is
-/// looked whether agents live.
+/// Idle sessions are hidden a day after anything happened in them; -a lists all. Works without a daemon: it then checks which agents are
+/// alive.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   rekindle ps

@@ -13,8 +13,8 @@ use crate::session_arg::SessionArg;
 
 /// Continue an interrupted session from where it was
 ///
-/// Finished work is not repeated: the agent is told where it was cut and what is uncertain. A command that is no
-/// agent knows nothing of before: it runs again from its beginning, with the same prompt.
+/// Finished work is not repeated: the agent is told where it was interrupted and what is uncertain. A plain command remembers
+/// nothing: it runs again from the beginning, with the same prompt.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   rekindle resume
@@ -23,11 +23,11 @@ pub(crate) struct Args {
     #[command(flatten)]
     session: SessionArg,
 
-    /// Hand the agent a variable of ours, or one with a value
+    /// Pass an environment variable to the agent: NAME from this shell, or NAME=VALUE
     #[arg(long, value_name = "NAME[=VALUE]")]
     env: Vec<String>,
 
-    /// Do not watch it
+    /// Do not watch it: return as soon as it runs
     #[arg(long, short)]
     detach: bool,
 }

@@ -16,10 +16,10 @@ use crate::agent_choice::note_download;
 use crate::prompt_arg::prompt;
 use crate::session_options::SessionOptions;
 
-/// Run an agent on a prompt, so that nothing that dies takes the work with it
+/// Run an agent on a prompt and watch it
 ///
 /// Starts a daemon in the background if none runs. The agent's answer goes to stdout, unwrapped and without control
-/// characters, everything else to stderr. Ctrl-C leaves and the agent works on; Esc cancels the run.
+/// characters, everything else to stderr. Ctrl-C leaves and the agent keeps working; Esc cancels the run.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   rekindle run \"fix the failing test\"
@@ -33,26 +33,26 @@ use crate::session_options::SessionOptions;
 
 Exit codes:
   0  completed             3  interrupted             5    no daemon
-  1  failed or cancelled   4  waits for an answer     130  left with Ctrl-C
+  1  failed or cancelled   4  waiting for an answer   130  left with Ctrl-C
   2  wrong usage")]
 pub(crate) struct Args {
-    /// What to ask [default: what stdin has, if it is no terminal]
+    /// What to ask [default: stdin, if it is not a terminal]
     prompt: Option<String>,
 
     /// Read the prompt, or what follows it, from a file; `-` is stdin
     #[arg(long, short, value_name = "FILE")]
     file: Option<PathBuf>,
 
-    /// Go on in the session with this key, or begin it if there is none: its run is resumed if it was interrupted, and
-    /// the prompt is its next message
+    /// Continue the session with this key, or start it if there is none: an interrupted run is resumed, and the prompt
+    /// is its next message
     #[arg(long, value_name = "KEY")]
     key: Option<String>,
 
-    /// Take no snapshots of the session by themselves; `rekindle snapshot create` still does
+    /// Take no automatic snapshots of the session; `rekindle snapshot create` still takes one
     #[arg(long)]
     no_snapshots: bool,
 
-    /// Queue it as a task, and watch it when it is its turn
+    /// Queue it as a task, and watch it when its turn comes
     #[arg(long, conflicts_with_all = ["key", "no_snapshots"])]
     queue: bool,
 
@@ -109,7 +109,7 @@ pub(super) fn run(context: &Context, args: Args) -> Result<Exit, Failure> {
     }
     if let Some(message) = message {
         if message.queued {
-            anstream::eprintln!("queued behind what goes on");
+            anstream::eprintln!("queued; runs after the current turn");
         }
         let goal = Goal::Message(message.message_id.to_string());
         return context.watch(&client, session.id.to_string(), message.seq, goal);

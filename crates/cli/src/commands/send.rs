@@ -17,8 +17,8 @@ use crate::session_arg::{find_live, is_like_an_id};
 
 /// Send a message to a session
 ///
-/// A session without a living agent gets one first, with the conversation brought back. While a run goes on the
-/// message waits for its turn; while it waits for an answer the message takes the question's place.
+/// If the session's agent is not running, it is started first and its conversation restored. While a run goes on the message is
+/// queued; while the agent asks something the message takes the place of an answer.
 #[derive(Debug, clap::Args)]
 #[command(
     override_usage = "rekindle send [OPTIONS] [SESSION] TEXT",
@@ -38,19 +38,19 @@ pub(crate) struct Args {
     #[arg(long, short, value_name = "FILE")]
     file: Option<PathBuf>,
 
-    /// The model from now on, by the agent's own name for it
+    /// The model from now on, as the agent names it
     #[arg(long)]
     model: Option<String>,
 
-    /// The agent's mode from now on, by its own name for it
+    /// The agent's mode from now on, as the agent names it
     #[arg(long)]
     mode: Option<String>,
 
-    /// Hand the agent a variable of ours, or one with a value
+    /// Pass an environment variable to the agent: NAME from this shell, or NAME=VALUE
     #[arg(long, value_name = "NAME[=VALUE]")]
     env: Vec<String>,
 
-    /// Do not watch what comes of it
+    /// Do not watch: return as soon as it is sent
     #[arg(long, short)]
     detach: bool,
 }
@@ -91,7 +91,7 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<Exit, Failure> {
         return context.acknowledge(&body, format_args!("{how}; watch it with: {}", attach(&id)));
     }
     if receipt.queued {
-        anstream::eprintln!("queued behind what goes on");
+        anstream::eprintln!("queued; runs after the current turn");
     }
     context.watch(&client, id, receipt.seq, Goal::Message(receipt.message_id.to_string()))
 }

@@ -15,8 +15,8 @@ use super::Context;
 
 /// Run the daemon here, in the foreground
 ///
-/// `rekindle run` starts one in the background when none runs, so that this is for services and for looking into
-/// things. Agents outlive it; the next one takes them over.
+/// `rekindle run` starts a daemon in the background if none is running, so you need this only for services and for debugging.
+/// Agents outlive the daemon; the next one takes them over.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   rekindle serve
@@ -35,11 +35,11 @@ Its log goes to stderr. For more of it, or for programs:
   REKINDLE_LOG_FORMAT=json
 or `filter` and `format` in the section [log] of config.toml")]
 pub(crate) struct Args {
-    /// Take the place of a daemon that runs; agents work on
+    /// Replace a running daemon; agents keep working
     #[arg(long)]
     takeover: bool,
 
-    /// Listen on TCP too, for callers with an access token; port 0 takes any. May be repeated
+    /// Also listen on TCP, for clients with an access token; port 0 picks a free one. Can be repeated
     #[arg(long, value_name = "ADDRESS:PORT")]
     listen: Vec<Address>,
 
@@ -51,7 +51,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "FILE", requires = "tls_cert")]
     tls_key: Option<PathBuf>,
 
-    /// A name that callers on TCP may call us by, beside our addresses. May be repeated
+    /// Another host name that TCP clients may use for this machine. Can be repeated
     #[arg(long = "host", value_name = "NAME", requires = "listen")]
     hosts: Vec<String>,
 
@@ -59,7 +59,7 @@ pub(crate) struct Args {
     #[arg(long, hide = true, value_parser = again)]
     again: Option<Listening>,
 
-    /// Leave the terminal, and say on stdout when ready
+    /// Run in the background, and print a line on stdout when ready
     #[arg(long, hide = true)]
     background: bool,
 }

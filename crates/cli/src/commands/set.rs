@@ -13,7 +13,7 @@ use crate::session_options::{CHECKPOINT_MODES, ON_UNCERTAIN, PERMISSIONS, RESUME
 
 /// Change a session: its title, and what it does by itself
 ///
-/// What is not named stays as it is. A mode or a model is asked for at once of an agent that lives.
+/// What is not named stays as it is. A running agent is switched to a new mode or model at once.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   rekindle set --title \"The flaky test\"
@@ -24,23 +24,23 @@ pub(crate) struct Args {
     #[command(flatten)]
     session: SessionArg,
 
-    /// What it is called
+    /// Its title
     #[arg(long)]
     title: Option<String>,
 
-    /// What is answered when the agent asks for permission
+    /// The answer when the agent asks for permission
     #[arg(long, value_parser = one_of::<Permissions>(PERMISSIONS), value_name = "POLICY")]
     permissions: Option<Permissions>,
 
-    /// Whether it goes on by itself after an interruption
+    /// Whether it continues automatically after an interruption
     #[arg(long, value_parser = one_of::<ResumePolicy>(RESUME_POLICIES), value_name = "POLICY")]
     resume: Option<ResumePolicy>,
 
-    /// What happens to that if a tool call may or may not have had its effect
+    /// What happens then if a tool call may or may not have taken effect
     #[arg(long, value_parser = one_of::<OnUncertain>(ON_UNCERTAIN), value_name = "POLICY")]
     on_uncertain: Option<OnUncertain>,
 
-    /// How long a question may wait for its answer, as in 2h, from the next one on; `never` ends no wait
+    /// How long a question may wait for its answer, for example 2h, from the next question on; `never` for no limit
     #[arg(long, value_name = "TIME", value_parser = timeout)]
     wait_timeout: Option<u64>,
 
@@ -48,11 +48,11 @@ pub(crate) struct Args {
     #[arg(long, value_parser = one_of::<CheckpointMode>(CHECKPOINT_MODES), value_name = "MODE")]
     checkpoints: Option<CheckpointMode>,
 
-    /// The model, by the agent's own name for it
+    /// The model, as the agent names it
     #[arg(long)]
     model: Option<String>,
 
-    /// The agent's mode, by its own name for it
+    /// The agent's mode, as the agent names it
     #[arg(long)]
     mode: Option<String>,
 }

@@ -29,8 +29,8 @@ use crate::session_arg::SessionArg;
 
 /// Show what a session is doing, since when, and how that is known
 ///
-/// Asks the daemon if one runs; without one it reads the home and looks whether the agent lives. Changes nothing.
-/// An interrupted session is no error: the exit code says only whether the status could be told.
+/// Asks the daemon if one runs; without one it reads the home and checks whether the agent is running. Changes nothing.
+/// An interrupted session is not an error: the exit code says only whether the status could be read.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   rekindle status

@@ -26,22 +26,22 @@ const LOOK: Duration = Duration::from_millis(50);
 
 /// Stop the daemon; agents work on
 ///
-/// What they say is kept, and the next daemon takes them over. With --all they are cancelled and ended too, also if no
-/// daemon runs. Nothing to stop is no error.
+/// What they say is kept, and the next daemon takes them over. With --all they are cancelled and stopped too, even if no
+/// daemon is running. It is not an error if none is running.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   rekindle stop
   rekindle stop --all")]
 pub(crate) struct Args {
-    /// Cancel every run and end every agent too
+    /// Also cancel every run and stop every agent
     #[arg(long)]
     all: bool,
 }
 
 /// Replace the daemon, by this version; agents work on
 ///
-/// What agents say meanwhile is kept, and the new daemon takes them over. One that does not answer is ended. Without a
-/// daemon one is started.
+/// What agents say meanwhile is kept, and the new daemon takes them over. A daemon that does not answer is killed. If none is
+/// running, one is started.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   rekindle restart")]

@@ -26,10 +26,10 @@ const SOON: u64 = 2 * 86_400_000;
 /// A time beyond this is one that nobody means: ten thousand years.
 const LONGEST: i64 = 10_000 * 366 * 86_400_000;
 
-/// Say who may speak to the daemon over TCP
+/// Manage access tokens for TCP clients
 ///
 /// `rekindle serve --listen` lets in callers with an access token only. A token is shown once, when it is made; only a
-/// hash of it is kept. A daemon that runs notices at once what is made or taken back.
+/// hash of it is kept. A running daemon notices at once what is created or revoked.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   rekindle token create --scope admin --name laptop > laptop.token
@@ -47,7 +47,7 @@ enum What {
     Revoke(RevokeArgs),
 }
 
-/// Make a token and print it, this once
+/// Create a token and print it, this once
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   rekindle token create                                     # may look, for 30 days
@@ -58,11 +58,11 @@ struct CreateArgs {
     #[arg(long, value_parser = one_of::<Scope>(SCOPES), default_value = "read")]
     scope: Scope,
 
-    /// How long it is good: 45s, 30m, 12h, 30d, or never for no end
+    /// How long it is valid: 45s, 30m, 12h, 30d, or never for no end
     #[arg(long, value_name = "TIME", default_value = "30d", value_parser = ttl)]
     ttl: Ttl,
 
-    /// What to call it: letters, digits and . _ - @
+    /// A name for it: letters, digits and . _ - @
     #[arg(long, value_name = "NAME")]
     name: Option<String>,
 }
@@ -73,12 +73,12 @@ struct CreateArgs {
   rekindle token ls
   rekindle token ls -a --json | jq -r '.tokens[] | select(.last_used_at == null) | .id'")]
 struct LsArgs {
-    /// Also those that have expired or were revoked
+    /// Also list expired and revoked tokens
     #[arg(long, short)]
     all: bool,
 }
 
-/// Take tokens back: whoever uses one is refused from now on, and its open streams end
+/// Revoke tokens: they are refused from now on, and their open streams end
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   rekindle token revoke tok_01khz0p6r8")]
@@ -174,8 +174,8 @@ fn ls(context: &Context, list: &AccessFile<'_>, args: &LsArgs) -> Result<Exit, F
         if all == 0 {
             writeln!(out, "no access tokens: nobody is let in over TCP; rekindle token create makes one")?;
         } else if shown.len() < all {
-            let ended = plural((all - shown.len()) as u64, "ended token");
-            writeln!(out, "{}", styled(DIM, format_args!("{ended} not shown: rekindle token ls -a")))?;
+            let hidden = plural((all - shown.len()) as u64, "expired or revoked token");
+            writeln!(out, "{}", styled(DIM, format_args!("{hidden} hidden: rekindle token ls -a")))?;
         }
         Ok(())
     })

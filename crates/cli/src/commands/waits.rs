@@ -15,10 +15,10 @@ use super::Context;
 use super::answer::find;
 use crate::offline_session;
 
-/// List what agents ask and nobody has answered
+/// List questions waiting for your answer
 ///
-/// A wait stays open for as long as nobody answers it, across restarts of everything but the agent. One that is
-/// `void` lost its agent: an answer to it becomes a message.
+/// A question stays open until it is answered, even if the daemon is restarted. One that is `void` has lost its agent: an answer to it
+/// becomes a message, with which the session continues.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   rekindle waits

@@ -65,7 +65,7 @@ fn a_session_that_may_go_on_by_a_change_does_so_at_once() {
     change(&lab, &uncertain, &json!({"on_uncertain": "continue"}));
     wait_for("its continuation", || (lab.count(&uncertain, "run.started") == 2).then_some(()));
     assert_eq!(lab.wait_end(&uncertain), "completed");
-    let asks = cut(&lab, "say before\nbarrier here\nsay after", "ask", "waits for your word");
+    let asks = cut(&lab, "say before\nbarrier here\nsay after", "ask", "waits for your decision");
     change(&lab, &asks, &json!({"resume": "never"}));
     held(&lab, &asks, "does not continue by itself");
     assert_eq!((lab.status(&asks).as_str(), lab.count(&asks, "run.started")), ("interrupted_agent", 1));

@@ -238,7 +238,7 @@ fn dying_while_a_person_resumes_leaves_it_held_or_continued_once() {
         if there {
             assert_eq!(lab.wait_end(&id), "completed", "{place}");
         } else {
-            wait_for("why it is held", || lab.show(&id)["held"].as_str()?.contains("word").then_some(()));
+            wait_for("why it is held", || lab.show(&id)["held"].as_str()?.contains("decision").then_some(()));
             assert_eq!(lab.status(&id), "interrupted_agent", "{place}");
         }
         let runs = if there { 2 } else { 1 };

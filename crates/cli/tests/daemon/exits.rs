@@ -72,7 +72,7 @@ fn an_interrupted_run_that_does_not_go_on_is_its_own_exit_code() {
     let id = lab.only_session();
     ran.tells("interrupted: ").tells(&lab.hint(&format!("resume {id}")));
     let help = lab.ran(&["run", "--help"]).exits(0).out;
-    assert!(help.contains("twice at most") && help.contains("--profile exec"), "{help}");
+    assert!(help.contains("at most twice") && help.contains("--profile exec"), "{help}");
     lab.ran(&["attach"]).exits(3).tells(&lab.hint(&format!("resume {id}")));
     let resumed = lab.ran(&["resume"]).exits(0);
     assert!(resumed.out.contains("I remember"), "{resumed:?}");

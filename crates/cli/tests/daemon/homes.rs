@@ -101,7 +101,7 @@ fn a_home_without_caches_with_a_torn_tail_a_flipped_byte_and_rubbish_is_served_a
 /// Waits until a session that does not go on by itself was found interrupted, and returns how.
 fn wait_cut(lab: &Lab, id: &str) -> Vec<Value> {
     lab.wait_status(id, "interrupted_startup");
-    wait_for("why it is held", || lab.show(id)["held"].as_str()?.contains("your word").then_some(()));
+    wait_for("why it is held", || lab.show(id)["held"].as_str()?.contains("your decision").then_some(()));
     lab.log(id).into_iter().filter(|record| record["kind"] == "run.interrupted").collect()
 }
 

@@ -58,7 +58,9 @@ fn a_restart_that_finds_the_agent_dead_interrupts_the_run_once_and_for_all() {
     for _ in 0..2 {
         lab.start();
         lab.wait_status(&id, "interrupted_startup");
-        wait_for("why it is held", || lab.show(&id)["held"].as_str()?.contains("your word").then_some(()));
+        wait_for("why it is held", || {
+            lab.show(&id)["held"].as_str()?.contains("your decision").then_some(())
+        });
         assert_eq!((lab.count(&id, "run.interrupted"), lab.count(&id, "agent.exited")), (1, 1));
         lab.kill();
     }

@@ -115,7 +115,7 @@ fn a_question_that_is_answered_elsewhere_vanishes() {
     terminal.see(PROMPT);
     let answered = lab.rekindle(&["answer", "yes"]).output().expect("it runs");
     assert!(answered.status.success(), "{answered:?}");
-    terminal.see("answered elsewhere by local: Allow");
+    terminal.see("answered elsewhere by you: Allow");
     assert!(!terminal.text().contains(PROMPT), "{}", terminal.text());
     lab.reach("here");
     // The question is over: keys do nothing any more.

@@ -211,5 +211,5 @@ fn what_makes_no_sense_is_refused_with_words() {
     let again = lab.rekindle(&["token", "revoke", &token.id]).output().expect("it runs");
     assert!(again.status.success() && words(&again).contains("it was before"));
     let shown = words(&lab.rekindle(&["token", "ls"]).output().expect("it runs"));
-    assert!(shown.contains("1 ended token not shown") && !shown.contains(&token.id), "{shown}");
+    assert!(shown.contains("1 expired or revoked token hidden") && !shown.contains(&token.id), "{shown}");
 }

@@ -119,8 +119,10 @@ impl Picture {
             }
             Event::SessionRestored(restored) => {
                 let style = if restored.verdict == "continued" { COURSE } else { WARN };
-                let (method, verdict) = (&restored.method, &restored.verdict);
-                let text = format!("the agent's conversation was brought back by {method}: {verdict}");
+                let text = match restored.verdict.as_ref() {
+                    "continued" => "conversation restored".to_owned(),
+                    verdict => format!("conversation not wholly restored ({}: {verdict})", restored.method),
+                };
                 vec![clean_line(style, text)]
             }
             Event::LogRepaired(repaired) => {

@@ -7,7 +7,7 @@ use rekindle_terminal::sanitise;
 use serde_json::Value;
 
 use super::ask::Ask;
-use crate::record_text::{payload, word};
+use crate::record_text::{payload, person, word};
 
 /// How a question ended.
 #[derive(Debug, Clone, PartialEq)]
@@ -52,7 +52,7 @@ impl QuestionEnd {
         bare.map(sanitise::line)
     }
 
-    /// Says how it ended to someone it was put to: `answered elsewhere by local: Allow`.
+    /// Says how it ended to someone it was put to: `answered elsewhere by you: Allow`.
     pub fn elsewhere(&self, ask: &Ask) -> String {
         let text = self.text(ask);
         match text.strip_prefix("answered") {
@@ -66,9 +66,9 @@ impl QuestionEnd {
         self.how == ResumeHow::Answered && self.answer(ask).as_deref() == Some(given)
     }
 
-    /// Says how it ended: `answered by local: Allow`.
+    /// Says how it ended: `answered by you: Allow`.
     pub fn text(&self, ask: &Ask) -> String {
-        let by = self.by.as_ref().map(|who| format!(" by {who}")).unwrap_or_default();
+        let by = self.by.as_ref().map(|who| format!(" by {}", person(who))).unwrap_or_default();
         let answer = self.answer(ask).filter(|_| self.how == ResumeHow::Answered);
         format!("{}{by}{}", word(&self.how), answer.map(|answer| format!(": {answer}")).unwrap_or_default())
     }
@@ -92,27 +92,27 @@ mod tests {
             (
                 ResumeHow::Answered,
                 json!({"result": {"outcome": {"outcome": "selected", "optionId": "a1"}}}),
-                "answered by local: Allow",
+                "answered by you: Allow",
             ),
-            (ResumeHow::Answered, json!({"result": {"outcome": {"optionId": "z"}}}), "answered by local: z"),
+            (ResumeHow::Answered, json!({"result": {"outcome": {"optionId": "z"}}}), "answered by you: z"),
             (
                 ResumeHow::Answered,
                 json!({"result": {"action": "accept", "content": {"x": "red", "n": 3}}}),
-                "answered by local: 3, red",
+                "answered by you: 3, red",
             ),
-            (ResumeHow::Answered, json!({"result": {"action": "decline"}}), "answered by local: decline"),
-            (ResumeHow::Answered, Value::Null, "answered by local"),
+            (ResumeHow::Answered, json!({"result": {"action": "decline"}}), "answered by you: decline"),
+            (ResumeHow::Answered, Value::Null, "answered by you"),
             (
                 ResumeHow::Cancelled,
                 json!({"result": {"outcome": {"outcome": "cancelled"}}}),
-                "cancelled by local",
+                "cancelled by you",
             ),
         ] {
             assert_eq!(over(how, answer).text(&ask), expected);
         }
         let answer = json!({"result": {"outcome": {"optionId": "a1"}}});
-        assert_eq!(over(ResumeHow::Answered, answer).elsewhere(&ask), "answered elsewhere by local: Allow");
+        assert_eq!(over(ResumeHow::Answered, answer).elsewhere(&ask), "answered elsewhere by you: Allow");
         let withdrawn = over(ResumeHow::Withdrawn, Value::Null).elsewhere(&ask);
-        assert_eq!(withdrawn, "the question is over: withdrawn by local");
+        assert_eq!(withdrawn, "the question is over: withdrawn by you");
     }
 }

@@ -11,11 +11,11 @@ use super::piece::{Piece, clean_line, line};
 use super::question_end::QuestionEnd;
 use super::run_end::RunEnd;
 use crate::drift_text;
-use crate::record_text::{payload, word};
+use crate::record_text::{payload, person, word};
 
 /// Shows what happens to a run.
 pub(super) fn run_lines(event: &Event<'_>, blobs: &Payloads) -> Vec<Piece> {
-    let by = |who: Option<&str>| who.map(|who| format!(" by {who}")).unwrap_or_default();
+    let by = |who: Option<&str>| who.map(|who| format!(" by {}", person(who))).unwrap_or_default();
     let ended = |run: &rekindle_domain::id::RunId, end| Piece::Ended(run.to_string(), end);
     match event {
         Event::RunStarted(started) => {
@@ -40,7 +40,7 @@ pub(super) fn run_lines(event: &Event<'_>, blobs: &Payloads) -> Vec<Piece> {
         Event::RunAdopted(_) => vec![line(COURSE, "a new daemon took the run over; nothing is lost")],
         Event::RunCancelRequested(request) => {
             let dropped = request.dropped.iter().map(|message| Piece::Dropped(message.to_string()));
-            let said = clean_line(WARN, format!("cancel asked for{}", by(request.by.as_deref())));
+            let said = clean_line(WARN, format!("cancelling{}", by(request.by.as_deref())));
             std::iter::once(said).chain(dropped).collect()
         }
         Event::RunDrift(found) => {

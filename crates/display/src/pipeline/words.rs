@@ -59,7 +59,7 @@ pub(super) fn pending_text(why: PendingWhy) -> &'static str {
         PendingWhy::Time => "waits for its next attempt",
         PendingWhy::Cut => "was cut",
         PendingWhy::Asks => "was cut, and asks what is to become of it",
-        PendingWhy::Left => "was left when its daemon ended, and waits for your word",
+        PendingWhy::Left => "was left when its daemon ended, and waits for your decision",
         PendingWhy::Cancelled => "was cancelled",
         PendingWhy::TooManyAttempts => "was cut too often to go on by itself",
         PendingWhy::Drift => "stops: files are not as it expects them",

@@ -22,7 +22,7 @@ use crate::routes::sessions::{Cancelled, Deletion, Done, Nothing, Page, Status};
 use crate::sse::start::After;
 
 /// What the interface is.
-pub(super) const ABOUT: &str = "Runs coding agents so that nothing that dies takes the work with it. \
+pub(super) const ABOUT: &str = "Runs coding agents so that a crash never costs work. \
 A session is a durable conversation with one agent in one directory; its log is what happened. \
 A 202 means that what was asked for is on disk. Fields and codes may be added at any time; those named here stay. \
 Unknown fields of a body and unknown parameters of a query are errors, but for those who watch: /healthz, /readyz and \

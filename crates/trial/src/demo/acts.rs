@@ -83,11 +83,13 @@ fn the_agent_dies(stage: &mut Stage) -> Result<u64, Failure> {
         status @ SessionStatus::InterruptedAgent => format!("status {status}"),
         _ => "run.interrupted".to_owned(),
     };
-    stage.timeline.note(Plain, "the session is found interrupted", &known)?;
+    stage.timeline.note(Plain, "Rekindle notices the interruption", &known)?;
     loop {
         let next = stage.record(&["run.started", "agent.started", "session.restored", "run.completed"])?;
         let (what, known) = match text(&next["kind"]).as_str() {
-            "run.started" => ("it goes on by itself", format!("run.started, attempt {}", next["attempt"])),
+            "run.started" => {
+                ("it continues automatically", format!("run.started, attempt {}", next["attempt"]))
+            }
             "agent.started" => {
                 let known = format!("pid {} in holder {}", next["agent"]["pid"], next["holder"]["pid"]);
                 ("another agent is started", known)

@@ -1,4 +1,4 @@
-//! `rekindle demo`: shows in a few seconds that nothing that dies takes the work with it, and checks in the log that it
+//! `rekindle demo`: shows in a few seconds that a crash never costs work, and checks in the log that it
 //! was so. This file opens and closes; the acts, the stage and the verdict are in files of their own.
 
 mod acts;
@@ -21,7 +21,7 @@ use self::verdict::{Check, Evidence, Expected, judge};
 use crate::ground::look::{agent, doctor, lines};
 use crate::ground::temporary;
 
-const TITLE: &str = "rekindle demo: nothing that dies takes the work with it";
+const TITLE: &str = "rekindle demo: a crash never costs you work";
 const ABOUT: &str = "Real processes, real kill -9, a scripted agent, a temporary home.";
 
 /// Shows everything and says how the process is to end; `keep` leaves the temporary home where it is.
@@ -89,6 +89,9 @@ fn report(json: bool, stage: &mut Stage, checks: &[Check]) -> Result<(), Failure
             (BAD, format!("{} of {} failed: {}.", failed.len(), checks.len(), failed.join("; ")))
         };
         stage.timeline.close(style, &text)?;
+        if failed.is_empty() {
+            stage.timeline.remark("Next: rekindle agents shows which agents you have; rekindle run \"fix the failing test\" starts one.")?;
+        }
         if let Some(path) = kept {
             let home = path.join("home");
             stage.timeline.remark(&format!("kept: {}", path.display()))?;

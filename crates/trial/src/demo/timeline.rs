@@ -5,7 +5,7 @@ use std::io::{self, IsTerminal, Write};
 use std::time::Instant;
 
 use anstyle::Style;
-use rekindle_terminal::output::{self, BAD, BOLD, DIM, GOOD, PLAIN, columns, styled, wrap};
+use rekindle_terminal::output::{self, BAD, BOLD, DIM, GOOD, PLAIN, WARN, columns, styled, wrap};
 use serde::Serialize;
 
 use super::verdict::Check;
@@ -25,13 +25,17 @@ pub(super) enum Tone {
     Kill,
     /// What was hoped for.
     Good,
+    /// What should not be.
+    Bad,
 }
 
 impl Tone {
     fn mark(self) -> (&'static str, Style) {
         match self {
             Tone::Plain => ("·", PLAIN),
-            Tone::Kill => ("✗", BAD),
+            // A death that was wanted must not look like a check that failed.
+            Tone::Kill => ("†", WARN),
+            Tone::Bad => ("✗", BAD),
             Tone::Good => ("✓", GOOD),
         }
     }
@@ -122,7 +126,7 @@ impl Timeline {
         self.print(&format!("\n{}", styled(BOLD, title)))?;
         let width = output::width();
         for check in checks {
-            let tone = if check.ok { Tone::Good } else { Tone::Kill };
+            let tone = if check.ok { Tone::Good } else { Tone::Bad };
             let (mark, style) = tone.mark();
             let head = format!("   {} ", styled(style, mark));
             let style = if check.ok { PLAIN } else { style };
@@ -215,6 +219,6 @@ mod tests {
         let wide = plain(line(Tone::Plain, 1.0, "a daemon listens", "process 7", 100));
         assert_eq!(wide, format!("    1.00s  · {:35}  process 7", "a daemon listens"));
         let narrow = plain(line(Tone::Kill, 12.5, "a daemon listens", "process 7 and more", 64));
-        assert_eq!(narrow, "   12.50s  ✗ a daemon listens\n             process 7 and more");
+        assert_eq!(narrow, "   12.50s  † a daemon listens\n             process 7 and more");
     }
 }

@@ -145,7 +145,8 @@ fn completed(records: &[Value], wanted: usize) -> Finding {
     let started = of_kind(records, "run.started").count();
     let completed = of_kind(records, "run.completed").count();
     let ok = completed == wanted && started == wanted + 1;
-    (ok, format!("{started} runs begun, {completed} completed"))
+    let continued = plural((started.saturating_sub(completed)) as u64, "continuation");
+    (ok, format!("{completed} of {wanted}, {continued}"))
 }
 
 /// Returns the number of a word: 7 of `w7`.

@@ -45,22 +45,22 @@ use bar::Bar;
   rekindle doctor --repair --set-aside 01khz0p6r8 --keep-prefix
   rekindle doctor --release 01khz0p6r8        # try it again, though it made the daemon crash")]
 pub(crate) struct Args {
-    /// Put right what is provably safe, keep what is taken away, and check again
+    /// Repair what can be repaired safely, keep what is removed, and check again
     #[arg(long)]
     repair: bool,
-    /// Say what would be done, and change nothing
+    /// Show what would be done, and change nothing
     #[arg(long, requires = "repair")]
     dry_run: bool,
     /// Move a damaged session to damaged/ in the home, whole
     #[arg(long, requires = "repair", value_name = "SESSION", add = ids(IdKind::Session))]
     set_aside: Vec<String>,
-    /// And make the good beginning of its log its log again; what went on there is cancelled
+    /// Then continue from the good beginning of its log; what was running is cancelled
     #[arg(long, requires = "set_aside")]
     keep_prefix: bool,
     /// Try a quarantined session again, which made the daemon crash; works with and without a daemon
     #[arg(long, value_name = "SESSION", conflicts_with = "repair", add = ids(IdKind::Session))]
     release: Option<String>,
-    /// End agents that no session knows without asking
+    /// Stop agents that belong to no session, without asking
     #[arg(long, short, requires = "repair")]
     yes: bool,
 }

@@ -24,7 +24,7 @@ use super::{Context, fitting_table};
   rekindle notify log -n 100
   rekindle notify log --json | jq -r '.deliveries[] | select(.outcome != \"delivered\")'")]
 pub(super) struct Args {
-    /// How many deliveries
+    /// Show this many deliveries
     #[arg(short = 'n', value_name = "COUNT", default_value_t = 20)]
     count: usize,
 }

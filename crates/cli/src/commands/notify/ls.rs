@@ -7,7 +7,7 @@ use serde_json::json;
 
 use super::{Context, fitting_table, sinks};
 
-/// List the sinks: what each is, and what keeps it from delivering
+/// List the sinks, and what keeps one from delivering
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   rekindle notify ls

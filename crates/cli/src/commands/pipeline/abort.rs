@@ -9,7 +9,7 @@ use crate::context::Context;
 
 /// End a run: the step that goes on is cancelled, and what it did to files stays
 ///
-/// Nothing has it go on but `rekindle pipeline resume --force`. Finished steps stay finished.
+/// Only `rekindle pipeline resume --force` continues it. Finished steps stay finished.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   rekindle pipeline abort                                  # this directory's latest run

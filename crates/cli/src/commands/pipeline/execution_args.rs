@@ -12,7 +12,7 @@ use crate::env_arg::environment_for;
 /// Options that `run` and `resume` share.
 #[derive(Debug, clap::Args)]
 pub(super) struct ExecutionArgs {
-    /// Use no results of earlier runs
+    /// Do not use cached results of earlier runs
     #[arg(long)]
     pub(super) no_cache: bool,
 
@@ -20,11 +20,11 @@ pub(super) struct ExecutionArgs {
     #[arg(long, value_name = "HASH")]
     pub(super) trust: Option<BlobId>,
 
-    /// Hand agents a variable of ours, or one with a value; what rekindle.toml names for one is handed to it anyway
+    /// Pass an environment variable to agents: NAME from this shell, or NAME=VALUE; those that rekindle.toml names are passed anyway
     #[arg(long, value_name = "NAME[=VALUE]")]
     env: Vec<String>,
 
-    /// Do not follow: return as soon as it goes on
+    /// Do not follow: return as soon as it runs
     #[arg(long, short)]
     pub(super) detach: bool,
 }

@@ -17,7 +17,7 @@ use crate::context::Context;
   rekindle pipeline ls --here --status running,failed
   rekindle pipeline ls --json | jq -r '.pipelines[] | select(.pending.why == \"drift\") | .run_id'")]
 pub(super) struct Args {
-    /// Only those with this status; several, divided by commas
+    /// Only those with this status; several, separated by commas
     #[arg(long, value_name = "STATUS", value_parser = status, value_delimiter = ',')]
     status: Vec<RunStatus>,
 

@@ -24,7 +24,7 @@ pub(super) struct Args {
     #[command(flatten)]
     run: RunArg,
 
-    /// Go on to the end of the run; the exit code is as that of `run`
+    /// Follow it to the end of the run; the exit code is that of `run`
     #[arg(long, short, conflicts_with = "records")]
     follow: bool,
 

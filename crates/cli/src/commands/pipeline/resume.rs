@@ -38,15 +38,15 @@ pub(super) struct Args {
     #[command(flatten)]
     run: RunArg,
 
-    /// What becomes of files that are not as the run expects them
+    /// What to do with files that are not as the run expects them
     #[arg(long, value_parser = one_of::<OnDrift>(ON_DRIFT), value_name = "POLICY")]
     on_drift: Option<OnDrift>,
 
-    /// Go on though it failed or was aborted; a step that failed is done again, in a round of its own
+    /// Continue even though it failed or was aborted; a failed step is done again, in a round of its own
     #[arg(long)]
     force: bool,
 
-    /// Go on with what the run was started with, though rekindle.toml says something else by now
+    /// Continue with the configuration that the run was started with, even if rekindle.toml has changed
     #[arg(long)]
     accept_config: bool,
 

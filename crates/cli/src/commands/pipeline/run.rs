@@ -49,15 +49,15 @@ pub(super) struct Args {
     #[arg(long, value_name = "DIR")]
     cwd: Option<PathBuf>,
 
-    /// What becomes of a step whose agent is cut [default: as the pipeline says, else it goes on where that can be, else restore]
+    /// What to do with a step whose agent was interrupted [default: as the pipeline says, else continue where possible, else restore]
     #[arg(long, value_parser = one_of::<OnCut>(ON_CUT), value_name = "POLICY")]
     on_cut: Option<OnCut>,
 
-    /// Whether it goes on by itself when a daemon starts after the one that it was started under
+    /// Whether it continues automatically when another daemon starts
     #[arg(long, value_parser = one_of::<ResumePolicy>(RESUME), default_value = "auto", value_name = "POLICY")]
     resume: ResumePolicy,
 
-    /// What is answered when an agent asks for permission
+    /// The answer when an agent asks for permission
     #[arg(long, value_parser = one_of::<Permissions>(PERMISSIONS), default_value = "ask", value_name = "POLICY")]
     permissions: Permissions,
 
@@ -65,23 +65,23 @@ pub(super) struct Args {
     #[arg(long, value_name = "BRANCH", num_args = 0..=1, require_equals = true, default_missing_value = "")]
     worktree: Option<String>,
 
-    /// The commit, branch or tag where a new branch begins [default: where the directory stands]
+    /// The commit, branch or tag that a new branch starts from [default: HEAD of the directory]
     #[arg(long, value_name = "COMMIT", requires = "worktree")]
     base: Option<String>,
 
-    /// What becomes of changes in the directory that are not committed [default: a worktree is refused]
+    /// What to do with uncommitted changes in the directory [default: refuse to make a worktree]
     #[arg(long, value_parser = one_of::<DirtyPolicy>(DIRTY_POLICIES), value_name = "POLICY", requires = "worktree")]
     dirty: Option<DirtyPolicy>,
 
-    /// End a run when its steps have used so many tokens, as far as agents tell
+    /// Stop a run when its steps have used this many tokens, as far as agents report them
     #[arg(long, value_name = "N")]
     max_tokens: Option<u64>,
 
-    /// End a run when its steps have cost so much, in the currency of their agents, as far as those tell
+    /// Stop a run when its steps have cost this much, as far as agents report it
     #[arg(long, value_name = "AMOUNT")]
     max_cost: Option<f64>,
 
-    /// End a run when its steps have gone on for so long, as in 2h
+    /// Stop a run when its steps have run for this long, for example 2h
     #[arg(long, value_name = "TIME", value_parser = seconds)]
     max_time: Option<u64>,
 

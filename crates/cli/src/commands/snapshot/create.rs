@@ -12,7 +12,7 @@ use crate::session_arg::find_offline;
 
 /// Take a snapshot of a session now, and keep it
 ///
-/// Whatever the session does meanwhile goes on.
+/// The session is not interrupted.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   rekindle snapshot create

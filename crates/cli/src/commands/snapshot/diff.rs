@@ -24,7 +24,7 @@ const PAGE: u64 = 1000;
 
 /// Show what changed in a session between two snapshots, or since one
 ///
-/// Which records came in between, by kind; how many messages; settings, usage, and files if both snapshots have them.
+/// Shows the records in between, by kind, the number of messages, settings, usage, and files if both snapshots have them.
 #[derive(Debug, clap::Args)]
 #[command(
     override_usage = "rekindle snapshot diff [OPTIONS] [SESSION] FROM [TO]",

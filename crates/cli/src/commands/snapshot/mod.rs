@@ -23,7 +23,7 @@ use crate::session_arg::{find_live, find_offline, latest_offline};
 ///
 /// A snapshot is a session as of one record of its log: who answers, settings, the agent's own session, what was waited for,
 /// what it had cost. Messages are not in it: they are the log up to that record. They are taken at the end of each run, every five
-/// minutes while something happens, and when the daemon leaves; ten of each session are kept. `[persistence]` in the configuration
+/// minutes while the session is active, and when the daemon stops; ten of each session are kept. `[persistence]` in the configuration
 /// says otherwise.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:

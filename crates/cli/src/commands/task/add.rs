@@ -47,43 +47,43 @@ pub(crate) struct Args {
     #[arg(long, value_name = "TASK", value_delimiter = ',', add = ids(IdKind::Task))]
     after: Vec<String>,
 
-    /// How urgent it is, from -100 to 100; an hour of waiting counts as one more
+    /// Its priority, from -100 to 100; each hour of waiting adds one
     #[arg(long, short, default_value_t = 0, value_parser = clap::value_parser!(i8).range(-100..=100), allow_hyphen_values = true)]
     priority: i8,
 
-    /// Not before then: a time, or how long from now, as in 2h
+    /// Do not start before this: a time, or how long from now, for example 2h
     #[arg(long, value_name = "TIME", value_parser = time)]
     not_before: Option<Timestamp>,
 
-    /// Too late then: it fails if it has not begun, and is cancelled if it has
+    /// The deadline: after it the task fails if it has not started, and is cancelled if it has
     #[arg(long, value_name = "TIME", value_parser = time)]
     deadline: Option<Timestamp>,
 
-    /// How often it may be attempted, continuations after an interruption included
+    /// How often it may be attempted, including continuations after an interruption
     #[arg(long, value_name = "N", default_value_t = DEFAULT_ATTEMPTS, value_parser = clap::value_parser!(u32).range(1..=100))]
     max_attempts: u32,
 
-    /// End it when it has used so many tokens, as far as its agent tells
+    /// Stop it when it has used this many tokens, as far as its agent reports them
     #[arg(long, value_name = "N")]
     max_tokens: Option<u64>,
 
-    /// End it when it has cost so much, in the currency of its agent, as far as that tells
+    /// Stop it when it has cost this much, as far as its agent reports it
     #[arg(long, value_name = "AMOUNT")]
     max_cost: Option<f64>,
 
-    /// End it when it has run for so long, as in 2h
+    /// Stop it when it has run for this long, for example 2h
     #[arg(long, value_name = "TIME", value_parser = seconds)]
     max_time: Option<u64>,
 
-    /// Doing it twice does no harm: it is attempted again also after it may have had effects
+    /// It may be repeated safely: it is attempted again even if it may have taken effect already
     #[arg(long)]
     repeatable: bool,
 
-    /// It may work where others do
+    /// It may work in a directory that others work in
     #[arg(long)]
     shared: bool,
 
-    /// A label, by which tasks are found and limited; several, divided by commas
+    /// A label, for finding and limiting tasks; several, separated by commas
     #[arg(long, value_name = "LABEL", value_delimiter = ',')]
     label: Vec<String>,
 

@@ -26,7 +26,7 @@ pub(super) struct Args {
     #[arg(long, short)]
     all: bool,
 
-    /// Only those with this status; several, divided by commas
+    /// Only those with this status; several, separated by commas
     #[arg(long, value_name = "STATUS", value_parser = status, value_delimiter = ',')]
     status: Vec<TaskStatus>,
 

@@ -15,7 +15,7 @@ pub(super) struct Args {
     #[command(flatten)]
     task: TaskArg,
 
-    /// Go on with what happens from here on
+    /// Keep printing new records as they happen
     #[arg(long, short)]
     follow: bool,
 }

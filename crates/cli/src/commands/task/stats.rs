@@ -6,7 +6,7 @@ use rekindle_wire::view::TaskStatsView;
 
 use crate::commands::Context;
 
-/// Say how tasks stand, by status and agent, and what came of those that ended in the last 24 hours
+/// Show how many tasks there are, by status and agent, and the outcome of those that ended in the last 24 hours
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   rekindle task stats

@@ -28,7 +28,7 @@ pub(super) struct CancelArgs {
 
 /// Attempt a task again that failed or was cancelled
 ///
-/// The next attempt goes on in the session of the last one.
+/// The next attempt continues in the session of the last one.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   rekindle task retry task_01khz0p6r8vk6mqj3b8y2c9d4e
@@ -37,16 +37,16 @@ pub(super) struct RetryArgs {
     #[command(flatten)]
     task: TaskArg,
 
-    /// In a new session
+    /// Start in a new session
     #[arg(long)]
     fresh: bool,
 
-    /// Hand the agent a variable of ours, or one with a value
+    /// Pass an environment variable to the agent: NAME from this shell, or NAME=VALUE
     #[arg(long, value_name = "NAME[=VALUE]")]
     env: Vec<String>,
 }
 
-/// Make a task more or less urgent
+/// Change the priority of a task
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   rekindle task priority 01khz0p6r8 50")]

@@ -16,13 +16,13 @@ use rekindle_wire::view::{TaskList, TaskView};
 
 use crate::commands::Context;
 
-/// Watch the tasks that have not ended: progress, last words, and what those wait for that wait
+/// Watch the tasks that have not ended: progress, last words, and what the waiting ones wait for
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   rekindle task watch
   rekindle task watch --json | jq -c '[.tasks[] | .status]'")]
 pub(super) struct Args {
-    /// Leave when no task runs or waits any more
+    /// Exit when no task is running or waiting any more
     #[arg(long)]
     until_empty: bool,
 }

@@ -65,7 +65,7 @@ pub(super) struct DiffArgs {
     #[command(flatten)]
     owner: OwnerArg,
 
-    /// Which files and how many lines, instead of the lines themselves
+    /// Only list the files, with how many lines were added and removed
     #[arg(long)]
     stat: bool,
 }
@@ -83,15 +83,15 @@ pub(super) struct MergeArgs {
     #[command(flatten)]
     owner: OwnerArg,
 
-    /// Put its commits one after the other behind those of the directory
+    /// Rebase its commits onto the branch of the directory
     #[arg(long, conflicts_with = "squash")]
     rebase: bool,
 
-    /// Make one commit of everything
+    /// Squash everything into one commit
     #[arg(long)]
     squash: bool,
 
-    /// What the commit says that is made [default: the task's title]
+    /// The message of the commit [default: the task's title]
     #[arg(long, short, value_name = "TEXT")]
     message: Option<String>,
 
@@ -113,7 +113,7 @@ pub(super) struct RmArgs {
     #[command(flatten)]
     owner: OwnerArg,
 
-    /// Remove it also with work that is nowhere else, and keep that in a git bundle
+    /// Remove it even if it has work that is nowhere else, and keep that in a git bundle
     #[arg(long, short)]
     force: bool,
 }

@@ -23,7 +23,7 @@ pub(super) struct Args {
     /// The directory [default: this one]
     #[arg(long, value_name = "DIR", conflicts_with = "to")]
     directory: Option<PathBuf>,
-    /// Which files and how many lines, instead of the lines themselves
+    /// Only list the files, with how many lines were added and removed
     #[arg(long)]
     stat: bool,
 }

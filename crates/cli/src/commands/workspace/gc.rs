@@ -25,7 +25,7 @@ use crate::commands::gc::collect;
   rekindle workspace gc --dry-run
   rekindle workspace gc --older-than 7d")]
 pub(super) struct Args {
-    /// Say what would go, and remove nothing
+    /// Show what could be deleted, and delete nothing
     #[arg(long)]
     dry_run: bool,
     /// How old a snapshot may be, as 7d [default: keep_days of the configuration, else 30d]

@@ -35,7 +35,7 @@ pub(super) struct Args {
     /// The directory [default: this one]
     #[arg(long, value_name = "DIR")]
     directory: Option<PathBuf>,
-    /// Say what would change, and change nothing
+    /// Show what would change, and change nothing
     #[arg(long)]
     dry_run: bool,
     /// Do not ask

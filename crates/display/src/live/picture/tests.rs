@@ -175,7 +175,7 @@ fn what_happens_to_a_run_is_said_in_one_line_each() {
         (r#""kind":"message.user","message_id":"msg_1","content":"do it""#, "> do it"),
         (
             r#""kind":"session.restored","method":"load","verdict":"shorter""#,
-            "the agent's conversation was brought back by load: shorter",
+            "conversation not wholly restored (load: shorter)",
         ),
     ] {
         assert_eq!(lines(&picture.record(&record(fields))), [expected]);
