@@ -60,7 +60,14 @@ impl Talk {
         // What was written for the old size is on the screen before it has another.
         self.text();
         self.screen.resize(usize::from(columns), 24);
+        let written = self.pty.written().len();
         self.pty.resize(columns, 24);
+        // It is drawn anew: a key that comes in the same moment as the size is only heard with the next one.
+        let begin = Instant::now();
+        while self.pty.written().len() == written {
+            assert!(begin.elapsed() < PATIENCE, "nothing is drawn for another size");
+            self.pty.read();
+        }
     }
 
     #[track_caller]
@@ -224,10 +231,11 @@ fn a_window_of_another_size_keeps_what_was_said_and_what_is_typed() {
     talk.see("w30");
     talk.see("ready");
     talk.types("wor");
-    talk.see("> wor");
+    talk.see_that("what is typed", |text| text.trim_end().ends_with("> wor"));
     for (columns, key, typed) in [(40, "d", "> word"), (100, "s", "> words")] {
         talk.resize(columns);
         talk.types(key);
+        talk.see_that("what is typed", |text| text.trim_end().ends_with(typed));
         talk.see_that("one panel", |text| {
             let count = |what| text.matches(what).count();
             text.trim_end().ends_with(typed) && (count("ready"), count("\n> wor")) == (1, 2)
@@ -247,6 +255,8 @@ fn commands_do_what_they_say() {
     let lab = Lab::new();
     let id = session(&lab, "write notes.md one");
     let mut talk = attach(&lab);
+    // All of it was heard, and with it what the agent offers.
+    talk.see("+one");
     talk.see("ready");
     talk.types("/help\r");
     talk.see("/rewind [yes]");
