@@ -2,13 +2,14 @@
 //! agents say is in the logs of their sessions.
 
 use std::io;
+use std::path::Path;
 
 use rekindle_domain::id::{PipelineId, RunName, StreamId};
 use rekindle_domain::pipeline::PipelineState;
 
 use super::{OpenSessionError, Store};
 use crate::commit::{Commits, Committed};
-use crate::disk::{OpenMode, if_exists};
+use crate::disk::{OpenMode, if_exists, temporary};
 use crate::error::AtPath;
 use crate::log::{Cursor, LogForm, LogReader, compress};
 use crate::log_directory;
@@ -76,7 +77,12 @@ impl<C: Commits> Store<C> {
         }
         compress(&*self.home.disk, &log, &compressed)?;
         // A power cut may bring it back: then whole, although nobody has it in the write-ahead log any more.
-        self.home.disk.open(&self.home.ledger(state.id), OpenMode::Write)?.sync()?;
+        let plain = self.home.disk.open(&self.home.ledger(state.id), OpenMode::Write)?;
+        if let Err(error) = plain.sync() {
+            let why = io::Error::new(error.kind(), error.to_string());
+            self.committer.ask(move |machine| machine.sync_failed(stream, &why));
+            return Err(error);
+        }
         let removed = self.committer.ask(move |machine| machine.remove_plain_log(stream, end));
         removed.unwrap_or(Ok(false))
     }
@@ -91,12 +97,38 @@ impl<C: Commits> Store<C> {
             let _nobody_loads = self.loading.lock(stream);
             let compressed = self.home.compressed_log(stream).unwrap_or_default();
             if if_exists(self.home.disk.stat(&compressed)).at_path("look at", &compressed)?.is_some() {
-                self.home.decompress(stream).at_path("decompress", &compressed)?;
-                // It was open for looking alone, and whoever asks next must not find that.
+                let decompressed = self.home.decompress(stream).at_path("decompress", &compressed);
+                // It was open for looking alone, and whoever asks next must not find that: also where something failed, since then the
+                // compressed one may be gone already.
                 self.committer.ask(move |machine| machine.release(stream));
+                decompressed?;
             }
         }
         self.open_pipeline(pipeline)
+    }
+
+    /// Removes what was left beside the ledger of a run by whoever died while compressing or decompressing it. What a removal of the run
+    /// has taken away is not touched.
+    pub fn clear_leftovers(&self, pipeline: PipelineId) -> io::Result<()> {
+        let stream: StreamId = pipeline.into();
+        let Some(compressed) = self.home.compressed_log(stream) else { return Ok(()) };
+        let ledger = self.home.ledger(pipeline);
+        // Nobody does either of the two meanwhile.
+        let _nobody_loads = self.loading.lock(stream);
+        let is_there = |path: &Path| Ok::<_, io::Error>(if_exists(self.home.disk.stat(path))?.is_some());
+        let mut left = Vec::new();
+        for path in [temporary(&ledger), temporary(&compressed)] {
+            if is_there(&path)? {
+                left.push(path);
+            }
+        }
+        if left.is_empty() || !is_there(&ledger)? && !is_there(&compressed)? {
+            return Ok(());
+        }
+        let disk = self.home.disk.clone();
+        let remove = move || left.iter().try_for_each(|path| if_exists(disk.remove_file(path)).map(drop));
+        // A log that lags is written anew by the committer, under the same name.
+        self.committer.ask(move |_| remove()).unwrap_or(Ok(()))
     }
 
     /// Tells whether the ledger of a run is compressed: such a run has ended.

@@ -20,28 +20,28 @@ use rekindle_testkit::sim::{Fault, FaultKind, OpKind, SimDisk};
 use crate::common::{Home, open, pictures};
 use crate::pipelines::{APPENDS, LEDGER, found, home_with, id, intention, state, told, tree};
 
-const COMPRESSED: &str = "/home/runs/run-20251020-140818-4f9f29a1/ledger.ndjson.zst";
+pub(crate) const COMPRESSED: &str = "/home/runs/run-20251020-140818-4f9f29a1/ledger.ndjson.zst";
 
 /// Returns the bytes of the ledger as whoever reads it finds them.
-fn bytes(store: &Store<Inline>) -> Vec<u8> {
+pub(crate) fn bytes(store: &Store<Inline>) -> Vec<u8> {
     let reader = store.ledger_reader(id()).expect("a ledger");
     let mut bytes = Vec::new();
     std::io::Read::read_to_end(&mut reader.stored(Cursor::START, reader.end()), &mut bytes).expect("read");
     bytes
 }
 
-fn compress(store: &Store<Inline>) -> std::io::Result<bool> {
+pub(crate) fn compress(store: &Store<Inline>) -> std::io::Result<bool> {
     store.compress_ledger(&state(store))
 }
 
 /// A home with a run that somebody aborted.
-fn home_with_aborted() -> Home {
+pub(crate) fn home_with_aborted() -> Home {
     let home = home_with(2);
     home.store.append(Append::durable(id(), vec![compose::abort(None, "user:ada")])).expect("aborted");
     home
 }
 
-fn reopen(store: &Store<Inline>) -> Result<(), String> {
+pub(crate) fn reopen(store: &Store<Inline>) -> Result<(), String> {
     let opened = store.reopen_pipeline(id()).map_err(|error| error.to_string())?.ok_or("it is gone")?;
     let records = compose::reopen(&opened.fold, None, "user:ada", |step: &StepId| Ok(intention(step)));
     let append = Append::durable(id(), records.map_err(|error| error.to_string())?);
@@ -95,7 +95,7 @@ fn a_run_that_grew_meanwhile_is_not_compressed() {
 }
 
 /// What a home may be after a crash while a run was compressed: the same run, with every byte.
-fn judge(image: &SimDisk, home: &Home, whole: &PipelineState, plain: &[u8]) -> Result<(), String> {
+pub(crate) fn judge(image: &SimDisk, home: &Home, whole: &PipelineState, plain: &[u8]) -> Result<(), String> {
     for start in 0..2 {
         let errors: Vec<_> = found(image).into_iter().filter(|(code, _)| *code == Code::LogDamaged).collect();
         if !errors.is_empty() {

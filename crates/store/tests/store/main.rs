@@ -4,6 +4,7 @@ mod aside;
 mod checkpoints;
 mod closing;
 mod common;
+mod compressed_ledger_faults;
 mod compressed_ledgers;
 mod crash;
 mod damage;

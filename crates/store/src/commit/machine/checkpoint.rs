@@ -151,6 +151,15 @@ impl CommitMachine {
         }
     }
 
+    /// Takes a log as lagging that somebody else failed to make durable: another sync of it may say that it is, and be wrong.
+    pub(crate) fn sync_failed(&mut self, stream: StreamId, error: &io::Error) {
+        let is_known = self.lagging.contains(stream);
+        if let Some(open) = self.streams.get_mut(stream).filter(|_| !is_known) {
+            let end = open.position().log_offset;
+            mark_lagging(&self.lagging, &self.home, open, end, Cause::Sync, error);
+        }
+    }
+
     fn finish_checkpoint(&mut self, begun: Instant) -> Checkpointed {
         let outcome = self.try_checkpoint().map_err(Arc::new);
         self.meter.checkpoints.observe(begun.elapsed());
