@@ -32,12 +32,16 @@ impl Pipelines {
         }
     }
 
-    /// Compresses the ledgers of runs that have ended and whose daemon died before that; returns at the first sign that this one leaves.
+    /// Compresses the ledgers of runs that have ended and whose daemon died before that, and clears away what one left that died over it;
+    /// returns at the first sign that this one leaves.
     pub(crate) fn compress_ended(&self) {
         let Ok(listed) = self.store.pipelines() else { return };
         for id in listed.runs.into_iter().map(|name| name.pipeline_id()) {
             if self.views.workers.is_stopping() {
                 return;
+            }
+            if let Err(error) = self.store.clear_leftovers(id) {
+                tracing::debug!(run = %id, "what is left beside its ledger stays: {error}");
             }
             // Whoever works at a run does it at the end.
             if self.pool.get(id).is_some() || self.store.is_compressed(id).unwrap_or(true) {
