@@ -321,6 +321,18 @@ impl Home {
         self.resume(ResumeRun { on_drift: Some(on_drift), ..ResumeRun::default() })
     }
 
+    /// Two people resume the run at once, each with a word about its files; returns what each is answered.
+    pub(super) fn resume_twice(&mut self, words: [OnDrift; 2]) -> [Result<(), ServiceError>; 2] {
+        let answers = words.map(|word| {
+            let (reply, answer) = sync_channel(1);
+            let asked = ResumeRun { on_drift: Some(word), by: "user:ada".into(), ..ResumeRun::default() };
+            self.tell(Command::Resume { asked: Box::new(asked), reply });
+            answer
+        });
+        self.settle();
+        answers.map(|answer| answer.recv().expect("an answer").map(drop))
+    }
+
     pub(super) fn abort(&mut self) -> Result<(), ServiceError> {
         let (reply, answer) = sync_channel(1);
         self.tell(Command::Abort { reason: Some("no more".into()), by: "user:ada".into(), reply });

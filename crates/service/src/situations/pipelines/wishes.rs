@@ -1,11 +1,11 @@
 //! Runs that somebody resumes or aborts.
 
-use rekindle_domain::event::{OnDrift, ProjectConfig};
+use rekindle_domain::event::{OnCut, OnDrift, ProjectConfig};
 use rekindle_domain::pipeline::RunStatus;
 use rekindle_domain::pipeline::config_change::ResumeWish;
 
 use super::courses::{APPROVES, PASSES, ROUND, WRITES};
-use super::home::{CONFIG, Home};
+use super::home::{CONFIG, Home, new_run_on_cut};
 use crate::pipelines::ResumeRun;
 
 fn force() -> ResumeRun {
@@ -88,6 +88,74 @@ fn a_run_that_is_at_work_is_not_resumed() {
     let refused = home.resume_with(OnDrift::Accept).expect_err("it works");
     assert_eq!(refused.code.as_str(), "run_locked");
     assert!(refused.text().contains("pid"), "{}", refused.text());
+}
+
+// The first of them has the run: what the second one says about its files is not done.
+#[test]
+fn of_two_who_resume_a_run_at_once_the_second_is_told_who_has_it() {
+    let mut home = Home::new(&["writes:code:1 die", "hang", "text end"]);
+    home.start(new_run_on_cut(OnCut::Restore)).expect("started");
+    home.settle();
+    home.edit("code", Some("mine"));
+    home.wait_long();
+    assert!(home.course().ends_with("drift stop"), "{}", home.course());
+    let [first, second] = home.resume_twice([OnDrift::Restore, OnDrift::Accept]);
+    first.expect("it goes on");
+    let refused = second.expect_err("somebody was first");
+    assert_eq!(refused.code.as_str(), "run_locked");
+    assert!(refused.text().contains("pid"), "{}", refused.text());
+    home.wait_long();
+    assert!(home.course().ends_with("drift stop; drift restore; begin implement-1 #2"), "{}", home.course());
+    assert_eq!(home.trees.read("code").as_deref(), Some("0"));
+    // Of one that has failed it is reopened once.
+    let mut home = Home::with_run(&["text no", "hang"]);
+    let forced = home.resume(force());
+    forced.expect("it goes on");
+    assert_eq!(home.resume(force()).expect_err("it is at work").code.as_str(), "run_locked");
+    assert_eq!(home.course().matches("reopened").count(), 1, "{}", home.course());
+}
+
+// I13: a step that was cut is not tried again, nor its files touched, once somebody has said that it is enough.
+#[test]
+fn a_run_that_is_aborted_while_its_step_is_cut_stays_as_it_is() {
+    let lives = ["writes:code:1 die", "text end", APPROVES, PASSES];
+    let check = |home: &mut Home, code: &str| {
+        let course = home.course();
+        assert!(course.ends_with("; aborted"), "{course}");
+        home.wait_long().restart().wait_long();
+        assert_eq!((home.course(), home.scripted.started(), home.scripted.living()), (course, 1, 0));
+        assert_eq!(home.trees.read("code").as_deref(), Some(code));
+        let word = ResumeRun { on_drift: Some(OnDrift::Restore), ..force() };
+        home.resume(word).expect("it goes on");
+        home.wait_long();
+        assert!(home.course().ends_with("completed"), "{}", home.course());
+        assert_eq!(home.trees.read("code").as_deref(), Some("0"));
+    };
+    // It would be tried again in a moment.
+    let mut home = Home::new(&lives);
+    home.start(new_run_on_cut(OnCut::Restore)).expect("started");
+    home.settle();
+    assert!(home.course().ends_with("cut implement-1 agent_gone"), "{}", home.course());
+    home.abort().expect("aborted");
+    check(&mut home, "1");
+    // It waits for a word about its files.
+    let mut home = Home::new(&lives);
+    home.start(new_run_on_cut(OnCut::Restore)).expect("started");
+    home.settle();
+    home.edit("code", Some("mine"));
+    home.wait_long();
+    assert!(home.course().ends_with("drift stop"), "{}", home.course());
+    home.abort().expect("aborted");
+    check(&mut home, "mine");
+    // Everything has died, and the first thing that the next daemon hears is that it is enough.
+    let mut home = Home::new(&["writes:code:1 hang", "text end", APPROVES, PASSES]);
+    home.start(new_run_on_cut(OnCut::Restore)).expect("started");
+    home.settle();
+    home.daemon_ends();
+    home.scripted.lose();
+    home.open();
+    home.abort().expect("aborted");
+    check(&mut home, "1");
 }
 
 #[test]
