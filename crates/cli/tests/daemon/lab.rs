@@ -1,6 +1,7 @@
 //! A home with a real daemon, spoken to as any program would: HTTP on its socket. Everything ends with its guard.
 
 use std::io::ErrorKind;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
@@ -377,9 +378,14 @@ impl Lab {
         self.record().iter().filter_map(pid).collect()
     }
 
-    /// Returns those of them that live.
+    /// Returns those of them that live. Numbers of processes come again: it is one of them only if it keeps this home's record.
     pub(crate) fn living_agents(&self) -> Vec<i32> {
-        let lives = |pid: &i32| Identity::of(*pid).is_ok();
+        let record = self.path("record");
+        let is_ours = |pid: &i32| {
+            let command = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+            command.split(|byte| *byte == 0).any(|word| word == record.as_os_str().as_bytes())
+        };
+        let lives = |pid: &i32| Identity::of(*pid).is_ok() && is_ours(pid);
         self.agents().into_iter().filter(lives).collect()
     }
 

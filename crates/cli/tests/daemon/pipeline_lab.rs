@@ -15,14 +15,18 @@ impl Lab {
         BlobId::of(text.as_bytes()).to_string()
     }
 
-    /// A project with one stage, in which the demo agent does what the goal says.
-    pub(crate) fn demo_project(&self, goal: &str) -> String {
-        let text = format!(
+    /// Returns the project's file with one stage, in which the demo agent with these flags does what the goal says.
+    pub(crate) fn demo_config(&self, flags: &[&str], goal: &str) -> String {
+        format!(
             "version = 1\n[agents.demo]\ncommand = {:?}\nprofile = \"acp\"\n[[tasks]]\nid = \"T-1\"\ngoal = {goal:?}\n\
              [pipelines.default]\n[[pipelines.default.stages]]\nname = \"implement\"\nagent = \"demo\"\nprompt = \"{{{{task.goal}}}}\"\n",
-            self.demo(&[])
-        );
-        self.project(&text)
+            self.demo(flags)
+        )
+    }
+
+    /// Writes such a file, and returns the hash by which it is trusted.
+    pub(crate) fn demo_project(&self, goal: &str) -> String {
+        self.project(&self.demo_config(&[], goal))
     }
 
     /// Runs `pipeline` with these arguments in the project.
