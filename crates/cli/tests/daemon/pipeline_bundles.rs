@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 
 use crate::lab::{Lab, wait_for};
 
-/// Two stages: one that counts how often it is done, and one that begins something and then waits for a file.
+/// Two stages: one that counts how often it is done, and whose result runs share, and one that begins something and then waits for a file.
 fn project(counts: &Path) -> String {
     let counts = counts.display();
     format!(
@@ -34,6 +34,7 @@ goal = "Two lines"
 name = "implement"
 agent = "builder"
 prompt = "one"
+cache = true
 [[pipelines.default.stages]]
 name = "finish"
 agent = "finisher"
@@ -68,6 +69,38 @@ fn records(lab: &Lab, run: &str) -> Vec<Value> {
 }
 
 impl Lab {
+    /// Expects a run that came from elsewhere to be a task, with the sessions of its two steps as parts.
+    #[track_caller]
+    fn shows_as_tree(&self, run: &str) {
+        let listed = |query: &str| {
+            let listed = self.get(&format!("/api/tasks?{query}"))["tasks"].clone();
+            listed.as_array().expect("tasks").clone()
+        };
+        // The daemon may still be reading what was there before it.
+        let task = wait_for("the run as a task", || listed("kind=pipeline").pop());
+        let id = task["id"].as_str().expect("an id").to_owned();
+        assert_eq!(
+            (&task["pipeline_run"], &task["status"]),
+            (&json!(run), &json!("waiting_input")),
+            "{task:#}"
+        );
+        let parts = || Some(listed(&format!("parent={id}"))).filter(|parts| parts.len() == 2);
+        let parts = wait_for("its steps", parts);
+        let stood: Vec<&str> = parts.iter().filter_map(|part| part["status"].as_str()).collect();
+        assert!(stood.contains(&"completed") && !stood.contains(&"running"), "{parts:#?}");
+        let shown = self.ran(&["--json", "task", "show", run]).exits(0).json();
+        assert_eq!((&shown["id"], &shown["steps"]), (&json!(id), &json!(parts)));
+        self.ran(&["task", "show", run]).exits(0).shows("implement-1").shows("finish-1");
+        self.ran(&["ps", "-a"]).exits(0).shows(run);
+        let listed = self.ran(&["--json", "ps", "-a"]).exits(0).json();
+        let of_run = |session: &&Value| session["parent"]["run_id"] == run;
+        assert_eq!(
+            listed["sessions"].as_array().expect("a list").iter().filter(of_run).count(),
+            2,
+            "{listed:#}"
+        );
+    }
+
     /// Waits for the ledger of a run to be compressed, and returns what is in it.
     pub(crate) fn compressed_ledger(&self, run: &str) -> Vec<u8> {
         let place = self.home().join("runs").join(run);
@@ -115,6 +148,7 @@ fn a_run_that_was_killed_in_its_second_stage_is_completed_in_another_home_under_
     let exported = here.ran(&["export", &run[..run.len() - 2], "-o", &file, "--json"]).exits(0).json();
     assert_eq!(exported["runs"][0]["run_id"], json!(run), "{exported}");
     assert_eq!(exported["sessions"].as_array().map(Vec::len), Some(2), "{exported}");
+    assert_eq!(exported["cached_results"], 1, "{exported}");
 
     let mut there = Lab::new();
     let into = there.path("elsewhere").display().to_string();
@@ -123,6 +157,8 @@ fn a_run_that_was_killed_in_its_second_stage_is_completed_in_another_home_under_
     assert!(refused.err.contains("--trust-command") && !Path::new(&into).exists(), "{refused:?}");
     let imported = import(&there).exits(0).tells("finish-1 was going on").tells("pipeline resume");
     assert_eq!(imported.out.trim(), run, "{imported:?}");
+    imported.tells("1 shared result of steps");
+    there.shows_as_tree(&run);
     assert_eq!(import(&there).exits(1).tells("is here already").out, "");
     // It rests, whoever is the daemon, and its files are those that its second stage begins with.
     let path = format!("/api/pipelines/{run}");
@@ -152,6 +188,26 @@ fn a_run_that_was_killed_in_its_second_stage_is_completed_in_another_home_under_
     let lines = String::from_utf8(there.compressed_ledger(&run)).expect("text");
     assert_eq!(lines.lines().count(), records.len());
     there.ran(&["doctor"]).exits(0);
+    // Another run of the same has the result that came along: what was done elsewhere is not done again.
+    let again = start(&there, &config);
+    wait_completed(&there, &again);
+    let finished: Vec<Value> = self::records(&there, &again);
+    let cached = finished.iter().filter(|record| record["cached"] == true).map(|record| &record["step_id"]);
+    assert_eq!(cached.collect::<Vec<_>>(), ["implement-1"]);
+    assert_eq!((count(&counts, "one"), count(&counts, "two")), (1, 3));
+
+    // A daemon that dies when the run has its place, and its rows have none, is followed by one that writes these.
+    let mut cut = Lab::without_daemon();
+    cut.start_to_die("import.taken_in");
+    // The command asks the next one, which it starts, and which finds everything at its place.
+    import(&cut).exits(0);
+    cut.died();
+    cut.ran(&["stop"]).exits(0);
+    cut.start();
+    cut.shows_as_tree(&run);
+    assert_eq!(import(&cut).exits(1).tells("is here already").out, "");
+    cut.leave();
+    cut.ran(&["doctor"]).exits(0);
 }
 
 /// Returns what the doctor finds about runs.

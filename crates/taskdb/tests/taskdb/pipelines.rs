@@ -5,8 +5,8 @@ use std::collections::HashMap;
 use rekindle_domain::blob_id::BlobId;
 use rekindle_domain::event::{
     Budget, Event, OnCut, OnDrift, PipelineAborted, PipelineCompleted, PipelineDrift, PipelineFailed,
-    PipelineReopened, PipelineStarted, ProjectConfig, Raw, StepBegan, StepCounts, StepCut, StepFinished,
-    StepIntended, StepInterrupted, TaskKind, TaskStatus, Usage,
+    PipelineImported, PipelineReopened, PipelineStarted, ProjectConfig, Raw, StepBegan, StepCounts, StepCut,
+    StepFinished, StepIntended, StepInterrupted, TaskKind, TaskStatus, Usage,
 };
 use rekindle_domain::id::{PipelineId, RunId, SessionId, StepId, StepKey, TaskId};
 use rekindle_taskdb::{
@@ -218,15 +218,16 @@ pub(crate) fn all(db: &mut TaskDb) {
     let cursors = db.pipeline_cursors(HOME).expect("asked");
     assert_eq!((cursors.len(), cursors[0].0.as_str()), (1, run().as_str()));
     waits(db);
+    imports(db);
     let query = TaskQuery {
         kind: Some(TaskKind::Pipeline),
         home_id: Some(HOME.into()),
         limit: 10,
         ..TaskQuery::default()
     };
-    assert_eq!(db.list(&query).expect("listed").tasks.len(), 3);
+    assert_eq!(db.list(&query).expect("listed").tasks.len(), 4);
     // What everything is counted by goes with it.
-    for run in [run(), other(1), other(2)] {
+    for run in [run(), other(1), other(2), other(3)] {
         db.forget_pipeline(HOME, run).expect("forgotten");
     }
     assert!(
@@ -241,6 +242,27 @@ pub(crate) fn all(db: &mut TaskDb) {
 
 fn other(n: u128) -> PipelineId {
     PipelineId::mint(1_771_668_001_000, n)
+}
+
+/// A run that came from elsewhere waits for somebody, and works where it is now; one that has ended stays so.
+fn imports(db: &mut TaskDb) {
+    let imported = || -> Event<'static> {
+        PipelineImported { machine: None, made_at: None, working_dir: Some("/here".into()) }.into()
+    };
+    let mut ledger = vec![started(None), intended("implement-1"), began("implement-1", 1), imported()];
+    let mut standing = |ledger: &[Event<'static>]| {
+        db.forget_pipeline(HOME, other(3)).expect("forgotten");
+        write(db, other(3), ledger, 100);
+        let row = db.tasks(&[task_of_run(other(3)).expect("a number")]).expect("asked").remove(0);
+        assert_eq!(row.working_dir, "/here");
+        (row.status, row.ended_at)
+    };
+    assert_eq!(standing(&ledger), (TaskStatus::WaitingInput, None));
+    ledger.push(began("implement-1", 2));
+    assert_eq!(standing(&ledger), (TaskStatus::Running, None));
+    ledger.push(PipelineAborted { reason: None, by: None }.into());
+    ledger.push(imported());
+    assert_eq!(standing(&ledger), (TaskStatus::Cancelled, Some(at(6))));
 }
 
 /// Cuts that a person is asked about: at once if that was said at the start, else the third one; and an end by a person.
