@@ -257,8 +257,13 @@ fn cached_start(
 /// Reads the note that records are missing from a log.
 pub(crate) fn damage_note(home: &HomeFiles, stream: impl Into<StreamId>) -> Option<Damage> {
     let path = home.stream_damage_note(stream.into());
-    // One that is there and cannot be read counts too: what it says matters less.
-    let bytes = if_exists(read_all(&*home.disk, &path, 1 << 20)).unwrap_or_else(|_| Some(Vec::new()))?;
+    let bytes = match if_exists(read_all(&*home.disk, &path, 1 << 20)) {
+        Ok(found) => found?,
+        // One that is there and cannot be read counts too: what it says matters less. A look that failed at none is no damage.
+        Err(_) => {
+            if_exists(home.disk.stat(&path)).map_or(Some(()), |stat| stat.map(drop)).map(|()| Vec::new())?
+        }
+    };
     let note: serde_json::Value = serde_json::from_slice(&bytes).unwrap_or_default();
     let detail = note["detail"].as_str().unwrap_or("records are missing").to_owned();
     Some(Damage { offset: note["offset"].as_u64().unwrap_or(0), detail })
