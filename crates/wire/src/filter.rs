@@ -32,8 +32,12 @@ pub struct Filter {
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SearchFilter {
-    /// Words, each of which has to be in a record; their case does not matter. Needed.
-    #[schemars(length(min = 1, max = 200))]
+    /// Up to eight words, each of which has to be in a record; their case does not matter.
+    #[schemars(
+        required,
+        length(min = 1, max = 200),
+        extend("pattern" = r"^\s*\S+(\s+\S+){0,7}\s*$", "examples" = ["flaky test"])
+    )]
     pub q: Option<String>,
     /// Of sessions in this directory, or below it: an absolute path.
     pub cwd: Option<String>,

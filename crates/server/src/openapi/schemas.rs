@@ -51,9 +51,11 @@ impl Schemas {
         // It is no body: nobody names it.
         let query = self.read.definitions_mut().remove(name).unwrap_or_default();
         let fields = query["properties"].as_object().cloned().unwrap_or_default();
+        let needed = query["required"].as_array().cloned().unwrap_or_default();
         let parameter = |(name, mut schema): (String, Value)| {
             let about = schema.as_object_mut().and_then(|schema| schema.remove("description"));
-            json!({"name": name, "in": "query", "required": false, "description": about, "schema": not_null(schema)})
+            let required = needed.iter().any(|one| *one == name);
+            json!({"name": name, "in": "query", "required": required, "description": about, "schema": not_null(schema)})
         };
         fields.into_iter().map(parameter).collect()
     }
