@@ -92,7 +92,9 @@ impl Reader {
                 Way::Exit(code) => self.run_once(example, if is_last { *code } else { 0 }),
                 Way::Retry => self.run_until_shown(example),
                 Way::Interrupt => {
-                    let said = self.shell.interrupt(&self.replace(&example.command));
+                    let command = self.replace(&example.command);
+                    let shown = self.shown_by(example);
+                    let said = self.shell.interrupt(&command, |said| is_shown(&shown, said));
                     self.compare(example, &said);
                 }
             }
@@ -110,7 +112,7 @@ impl Reader {
         let command = self.replace(&example.command);
         loop {
             let Ended { code, said } = self.shell.run(&command);
-            if code == 0 && self.is_shown(example, &said) {
+            if code == 0 && is_shown(&self.shown_by(example), &said) {
                 return;
             }
             assert!(
@@ -124,18 +126,23 @@ impl Reader {
     }
 
     fn compare(&self, example: &Example, said: &str) {
-        assert!(self.is_shown(example, said), "{}:\n{said}\nis not what is shown", self.place(example));
+        let shown = self.shown_by(example);
+        assert!(is_shown(&shown, said), "{}:\n{said}\nis not what is shown", self.place(example));
     }
 
-    /// Tells whether a command has said what the page shows; where it shows nothing, anything will do.
-    fn is_shown(&self, example: &Example, said: &str) -> bool {
-        let shown: Vec<String> = example.shown.iter().map(|line| self.replace(line)).collect();
-        shown.is_empty() || matches_shown(shown.iter().map(String::as_str), said)
+    /// Returns the lines that the page shows as said by a command.
+    fn shown_by(&self, example: &Example) -> Vec<String> {
+        example.shown.iter().map(|line| self.replace(line)).collect()
     }
 
     fn place(&self, example: &Example) -> String {
         format!("{}, line {}: $ {}", self.page, example.line, self.replace(&example.command))
     }
+}
+
+/// Tells whether a command has said what the page shows; where it shows nothing, anything will do.
+fn is_shown(shown: &[String], said: &str) -> bool {
+    shown.is_empty() || matches_shown(shown.iter().map(String::as_str), said)
 }
 
 impl Drop for Reader {

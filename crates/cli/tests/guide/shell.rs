@@ -7,9 +7,9 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
-use rekindle_lab::{PATIENCE, wait_for};
+use rekindle_lab::{PATIENCE, look_for};
 use rustix::process::{Pid, Signal, kill_process_group};
 
 const REKINDLE: &str = env!("CARGO_BIN_EXE_rekindle");
@@ -20,6 +20,9 @@ const TOOLS: &[&str] = &[
     "printf", "rm", "sed", "seq", "sh", "sleep", "sort", "tail", "touch", "tr", "true", "false", "wc",
     "zstd",
 ];
+
+/// How often a file is looked at for what a command says.
+const LOOK: Duration = Duration::from_millis(10);
 
 /// Returns our program in an empty environment.
 pub(crate) fn rekindle() -> Command {
@@ -92,8 +95,8 @@ impl Shell {
         Ended { code: code.parse().expect("a number"), said }
     }
 
-    /// Runs a command until it has said something, and interrupts it as Ctrl-C does.
-    pub(crate) fn interrupt(&mut self, command: &str) -> String {
+    /// Runs a command until it has said what was waited for, and interrupts it as Ctrl-C does.
+    pub(crate) fn interrupt(&mut self, command: &str, is_shown: impl Fn(&str) -> bool) -> String {
         let work = self.run("pwd").said;
         let said = self.home.join("said");
         let file = File::create(&said).expect("a file");
@@ -103,17 +106,19 @@ impl Shell {
         let mut child =
             shell.stdout(file.try_clone().expect("a handle")).stderr(file).spawn().expect("a shell");
         let read = || std::fs::read_to_string(&said).expect("what it said");
-        wait_for(command, || {
-            let ended = child.try_wait().expect("looked").is_some();
-            (ended || !read().is_empty()).then_some(())
-        });
         let group = Pid::from_raw(child.id() as i32).expect("a process");
+        // In vain too it has to be interrupted: whoever compares tells what is missing.
+        let _ = look_for(PATIENCE, LOOK, || {
+            let ended = child.try_wait().expect("looked").is_some();
+            let said = read();
+            (ended || (!said.is_empty() && is_shown(&said))).then_some(())
+        });
         let began = Instant::now();
         while child.try_wait().expect("looked").is_none() {
             // One that has just begun may not listen to it yet.
             let _ = kill_process_group(group, Signal::INT);
             assert!(began.elapsed() < PATIENCE, "$ {command}\n{}\ndoes not end at Ctrl-C", read());
-            std::thread::sleep(std::time::Duration::from_millis(50));
+            std::thread::sleep(Duration::from_millis(50));
         }
         read()
     }
