@@ -153,6 +153,9 @@ impl Drop for Reader {
             let lines: Vec<&str> = log.lines().collect();
             eprintln!("{}", lines[lines.len().saturating_sub(40)..].join("\n"));
         }
-        end_all(&state);
+        // And whoever lives in homes that the page made.
+        let entries = fs::read_dir(self.temp.path()).into_iter().flatten().flatten();
+        let made = entries.map(|entry| entry.path()).filter(|path| path.join("holders").is_dir());
+        made.chain([state]).for_each(|home| end_all(&home));
     }
 }
