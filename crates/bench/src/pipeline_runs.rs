@@ -136,10 +136,8 @@ impl PipelineRun {
 
     /// Composes a result and what follows it.
     pub(crate) fn record(&mut self, finished: StepFinished<'static>) -> anyhow::Result<Vec<Draft>> {
-        let mut then = self.state.clone();
-        then.apply(Timestamp::default(), &Event::from(finished.clone()))?;
         let to = finished.to;
-        let records = compose::finish(&self.state, finished, |next| intention(&then, next, to))?;
+        let records = compose::finish(&self.state, finished, |then, next| intention(then, next, to))?;
         ensure!(records.len() == 2, "no step follows");
         self.take(&records)?;
         Ok(records)

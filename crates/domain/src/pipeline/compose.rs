@@ -52,7 +52,7 @@ pub fn start(
     started: PipelineStarted<'static>,
     first: Intention,
 ) -> Result<Vec<Draft>, IllegalTransition> {
-    after(&PipelineState::empty(id), vec![started.into()], |_| Ok(first))
+    after(&PipelineState::empty(id), vec![started.into()], |_, _| Ok(first))
 }
 
 /// Composes the beginning of an attempt: it belongs into one append with the first records of its run.
@@ -74,7 +74,7 @@ pub fn remind(step: &StepState, run_id: RunId) -> Option<Draft> {
 pub fn finish(
     state: &PipelineState,
     finished: StepFinished<'static>,
-    intention: impl FnOnce(&StepId) -> Result<Intention, KeyError>,
+    intention: impl FnOnce(&PipelineState, &StepId) -> Result<Intention, KeyError>,
 ) -> Result<Vec<Draft>, IllegalTransition> {
     after(state, vec![finished.into()], intention)
 }
@@ -97,7 +97,7 @@ pub fn finish_spent(
 /// Composes what follows a result that is recorded alone: a ledger that another version wrote, or of which the end was cut.
 pub fn follow(
     state: &PipelineState,
-    intention: impl FnOnce(&StepId) -> Result<Intention, KeyError>,
+    intention: impl FnOnce(&PipelineState, &StepId) -> Result<Intention, KeyError>,
 ) -> Result<Vec<Draft>, IllegalTransition> {
     after(state, Vec::new(), intention)
 }
@@ -121,17 +121,17 @@ pub fn reopen(
     state: &PipelineState,
     reason: Option<&str>,
     by: &str,
-    intention: impl FnOnce(&StepId) -> Result<Intention, KeyError>,
+    intention: impl FnOnce(&PipelineState, &StepId) -> Result<Intention, KeyError>,
 ) -> Result<Vec<Draft>, IllegalTransition> {
     let reopened = PipelineReopened { reason: reason.map(owned), by: Some(owned(by)) };
     after(state, vec![reopened.into()], intention)
 }
 
-/// Adds to some records what follows them.
+/// Adds to some records what follows them; what a step begins with is asked of the state behind them.
 fn after(
     state: &PipelineState,
     mut records: Vec<Draft>,
-    intention: impl FnOnce(&StepId) -> Result<Intention, KeyError>,
+    intention: impl FnOnce(&PipelineState, &StepId) -> Result<Intention, KeyError>,
 ) -> Result<Vec<Draft>, IllegalTransition> {
     let mut then = state.clone();
     for record in &records {
@@ -140,7 +140,7 @@ fn after(
     }
     records.extend(match then.following() {
         Following::Unfinished => None,
-        Following::Step(step) => Some(match intention(&step) {
+        Following::Step(step) => Some(match intention(&then, &step) {
             Ok(intention) => intend(step, intention),
             Err(why) => fail(why.to_string()),
         }),

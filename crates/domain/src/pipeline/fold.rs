@@ -128,25 +128,24 @@ impl PipelineState {
             self.replace_last(step);
         } else {
             self.is_reopened = false;
-            self.steps.push_back_mut(Arc::new(step));
+            self.push_step(step);
         }
         Ok(())
     }
 
     fn begin(&mut self, ts: Timestamp, began: &StepBegan) -> Result<(), String> {
-        let mut step = self.unfinished(&began.step_id)?;
-        if began.reminder {
-            let attempts = step.attempts;
-            let Some(attempt) = step.attempt.as_mut().filter(|attempt| attempt.cut.is_none()) else {
+        let step = self.unfinished(&began.step_id)?;
+        let attempt = if began.reminder {
+            let Some(attempt) = step.open_attempt() else {
                 return Err("there is nobody to be reminded".into());
             };
             if attempt.reminded {
                 return Err("its agent was reminded before".into());
             }
-            if (began.attempt, began.session_id) != (attempts, attempt.session_id) {
+            if (began.attempt, began.session_id) != (step.attempts, attempt.session_id) {
                 return Err("another attempt goes on".into());
             }
-            (attempt.reminded, attempt.run_id) = (true, began.run_id);
+            Attempt { reminded: true, run_id: began.run_id, ..*attempt }
         } else {
             if step.open_attempt().is_some() {
                 return Err(format!("attempt {} goes on", step.attempts));
@@ -154,13 +153,11 @@ impl PipelineState {
             if began.attempt != step.attempts + 1 {
                 return Err(format!("attempt {} is the next one", step.attempts + 1));
             }
-            step.attempts = began.attempt;
-            step.drift = None;
             let before = step.attempt.as_ref().filter(|before| before.session_id == began.session_id);
             let is_unseen = |before: &Attempt| {
                 before.after_unseen_end || before.cut.is_some_and(|cut| cut.died_at.is_none())
             };
-            step.attempt = Some(Attempt {
+            Attempt {
                 session_id: began.session_id,
                 run_id: began.run_id,
                 began_at: ts,
@@ -168,17 +165,22 @@ impl PipelineState {
                 continues: before.is_some(),
                 after_unseen_end: before.is_some_and(is_unseen),
                 cut: None,
-            });
-        }
+            }
+        };
+        self.change(|step| {
+            if !began.reminder {
+                (step.attempts, step.drift) = (began.attempt, None);
+            }
+            step.attempt = Some(attempt);
+        });
         self.counts.commands += 1;
         self.is_imported = false;
-        self.replace_last(step);
         Ok(())
     }
 
     /// I11: a step is finished once, and by its key.
     fn finish(&mut self, ts: Timestamp, finished: &StepFinished<'_>) -> Result<(), String> {
-        let mut step = self.unfinished(&finished.step_id)?;
+        let step = self.unfinished(&finished.step_id)?;
         if finished.key != step.key {
             return Err(format!("{} has another key", step.id));
         }
@@ -197,7 +199,7 @@ impl PipelineState {
             return Err(format!("{} must leave files alone, and did not", step.id.stage));
         }
         let inline = finished.payload.clone().map(|payload| Payload::Inline(payload.into_owned()));
-        step.result = Some(StepResult {
+        let result = StepResult {
             at: ts,
             outcome: finished.outcome.as_ref().into(),
             payload: inline.or(finished.payload_blob.map(Payload::Blob)),
@@ -206,45 +208,42 @@ impl PipelineState {
             usage: finished.usage,
             cached: finished.cached,
             counts: finished.counts,
-        });
+        };
+        self.change(|step| step.result = Some(result));
         let said = &mut self.counts.said;
         said.events = said.events.saturating_add(finished.counts.events);
         said.heartbeats = said.heartbeats.saturating_add(finished.counts.heartbeats);
         said.logs = said.logs.saturating_add(finished.counts.logs);
         self.counts.terminal_events += u64::from(!finished.cached);
         self.is_reopened = false;
-        self.replace_last(step);
         Ok(())
     }
 
     fn interrupt(&mut self, ts: Timestamp, interrupted: &StepInterrupted<'_>) -> Result<(), String> {
-        let mut step = self.unfinished(&interrupted.step_id)?;
-        let attempts = step.attempts;
-        let open = step.attempt.as_mut().filter(|attempt| attempt.cut.is_none());
-        let Some(attempt) = open.filter(|_| interrupted.attempt == attempts) else {
+        let step = self.unfinished(&interrupted.step_id)?;
+        let attempt = step.open_attempt().filter(|_| interrupted.attempt == step.attempts);
+        let Some(attempt) = attempt.copied() else {
             return Err(format!("attempt {} does not go on", interrupted.attempt));
         };
-        attempt.cut = Some(Cut {
-            at: ts,
-            reason: interrupted.reason,
-            died_at: interrupted.died_at,
-            tree: interrupted.tree,
+        let cut =
+            Cut { at: ts, reason: interrupted.reason, died_at: interrupted.died_at, tree: interrupted.tree };
+        self.change(|step| {
+            step.attempt = Some(Attempt { cut: Some(cut), ..attempt });
+            step.has_forgotten |= interrupted.reason == StepCut::NotContinued;
         });
-        step.has_forgotten |= interrupted.reason == StepCut::NotContinued;
-        self.replace_last(step);
         Ok(())
     }
 
     fn note_drift(&mut self, drift: &PipelineDrift<'_>) -> Result<(), String> {
-        let mut step = self.unfinished(&drift.step_id)?;
+        let step = self.unfinished(&drift.step_id)?;
         if step.open_attempt().is_some() {
             return Err("somebody works at it".into());
         }
         if drift.expected != step.from {
             return Err("another tree is expected".into());
         }
-        step.drift = Some(DriftNote { found: drift.found, decision: drift.decision });
-        self.replace_last(step);
+        let note = DriftNote { found: drift.found, decision: drift.decision };
+        self.change(|step| step.drift = Some(note));
         Ok(())
     }
 
@@ -281,9 +280,8 @@ impl PipelineState {
         started.on_cut = started.on_cut.filter(|on_cut| *on_cut == OnCut::Ask).or(Some(OnCut::Restore));
         (started.on_drift, started.idempotency_key) = (None, None);
         (self.started, self.is_imported) = (Some(Arc::new(started)), true);
-        if let Some(step) = self.current_step() {
-            let step = StepState { attempt: None, drift: None, ..(**step).clone() };
-            self.replace_last(step);
+        if self.current_step().is_some() {
+            self.change(|step| (step.attempt, step.drift) = (None, None));
         }
         Ok(())
     }
@@ -293,17 +291,15 @@ impl PipelineState {
     }
 
     /// Returns the step that is not finished, if it is this one.
-    fn unfinished(&self, id: &StepId) -> Result<StepState, String> {
+    fn unfinished(&self, id: &StepId) -> Result<&StepState, String> {
         let current = self.current_step().ok_or("no step is meant to be done")?;
-        if current.id == *id {
-            Ok((**current).clone())
-        } else {
-            Err(format!("{} is the step to be done", current.id))
-        }
+        if current.id == *id { Ok(current) } else { Err(format!("{} is the step to be done", current.id)) }
     }
 
-    fn replace_last(&mut self, step: StepState) {
-        self.steps.drop_last_mut();
-        self.steps.push_back_mut(Arc::new(step));
+    /// Changes the last step. What may go wrong was looked at before: nothing is changed by halves.
+    fn change(&mut self, change: impl FnOnce(&mut StepState)) {
+        if let Some(step) = self.last_mut() {
+            change(step);
+        }
     }
 }

@@ -48,8 +48,10 @@ pub struct PipelineState {
     pub status: RunStatus,
     /// How it came to its end, if it has.
     pub ended: Option<Arc<Ended>>,
-    /// Its steps, in the order in which they were meant to be done: all but the last are finished.
-    pub(super) steps: VectorSync<Arc<StepState>>,
+    /// The steps before the last, in the order in which they were meant to be done: all of them are finished.
+    earlier: VectorSync<Arc<StepState>>,
+    /// The step that was meant to be done last: the only one that still changes.
+    last: Option<Arc<StepState>>,
     /// Rounds that it may have.
     pub(super) round_limit: u32,
     /// It goes on after an end that its last step had come to.
@@ -153,7 +155,7 @@ pub struct StepState {
 }
 
 /// An attempt at a step.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Attempt {
     /// The session in which it is done.
     pub session_id: SessionId,
@@ -260,7 +262,8 @@ impl PipelineState {
             started: None,
             status: RunStatus::Running,
             ended: None,
-            steps: VectorSync::new_sync(),
+            earlier: VectorSync::new_sync(),
+            last: None,
             round_limit: 0,
             is_reopened: false,
             reopened: 0,
@@ -282,12 +285,29 @@ impl PipelineState {
 
     /// Returns its steps, in the order in which they were meant to be done.
     pub fn steps(&self) -> impl DoubleEndedIterator<Item = &Arc<StepState>> {
-        self.steps.iter()
+        self.earlier.iter().chain(&self.last)
     }
 
     /// Returns the step that was meant to be done last.
     pub fn last_step(&self) -> Option<&Arc<StepState>> {
-        self.steps.last()
+        self.last.as_ref()
+    }
+
+    /// Adds a step that is to be done; the one before it is finished.
+    pub(super) fn push_step(&mut self, step: StepState) {
+        if let Some(before) = self.last.replace(Arc::new(step)) {
+            self.earlier.push_back_mut(before);
+        }
+    }
+
+    /// Puts a step in the place of the last.
+    pub(super) fn replace_last(&mut self, step: StepState) {
+        self.last = Some(Arc::new(step));
+    }
+
+    /// Returns the last step to change it; whoever shares it keeps it as it was.
+    pub(super) fn last_mut(&mut self) -> Option<&mut StepState> {
+        self.last.as_mut().map(Arc::make_mut)
     }
 
     /// Returns the step that is not finished, if there is one.
@@ -351,6 +371,6 @@ impl PartialEq for PipelineState {
             )
             && (self.is_imported, self.budget_noted) == (other.is_imported, other.budget_noted)
             && (&self.started, &self.ended) == (&other.started, &other.ended)
-            && self.steps.iter().eq(other.steps.iter())
+            && self.steps().eq(other.steps())
     }
 }

@@ -165,7 +165,7 @@ impl Home {
         let run_id = RunId::mint(n, 2);
         let completed = RunCompleted { run_id, stop_reason: None, usage: None };
         self.append(Append::durable(session_id, vec![completed.into()]));
-        let records = compose::finish(&state, finished, |_| unreachable!("there is no other step"));
+        let records = compose::finish(&state, finished, |_, _| unreachable!("there is no other step"));
         self.append(Append::durable(run, records.expect("an end")));
         self.runs.push(run);
         run

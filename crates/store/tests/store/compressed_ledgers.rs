@@ -43,7 +43,7 @@ pub(crate) fn home_with_aborted() -> Home {
 
 pub(crate) fn reopen(store: &Store<Inline>) -> Result<(), String> {
     let opened = store.reopen_pipeline(id()).map_err(|error| error.to_string())?.ok_or("it is gone")?;
-    let records = compose::reopen(&opened.fold, None, "user:ada", |step: &StepId| Ok(intention(step)));
+    let records = compose::reopen(&opened.fold, None, "user:ada", |_, step: &StepId| Ok(intention(step)));
     let append = Append::durable(id(), records.map_err(|error| error.to_string())?);
     store.append(append).map(drop).map_err(|error| error.to_string())
 }

@@ -114,7 +114,8 @@ fn proceed(store: &Store<Inline>, done: usize) -> Result<(), AppendError> {
             cached: false,
             counts: StepCounts::default(),
         };
-        let records = compose::finish(&state, finished, |next| Ok(intention(next))).expect("it may follow");
+        let records =
+            compose::finish(&state, finished, |_, next| Ok(intention(next))).expect("it may follow");
         let ended = RunCompleted { run_id, stop_reason: None, usage: None };
         Append::durable(id(), records).and(session_id, vec![ended.into()])
     };

@@ -6,18 +6,18 @@ use crate::id::{RunId, SessionId, StepId};
 use crate::line::Draft;
 use crate::pipeline::compose::{self, Intention};
 use crate::pipeline::key::KeyError;
-use crate::pipeline::{Following, RunStatus};
+use crate::pipeline::{Following, PipelineState, RunStatus};
 
 fn kinds(records: &[Draft]) -> Vec<&str> {
     records.iter().map(|draft| draft.event.name()).collect()
 }
 
 /// Returns what a step begins with that follows in a ledger, and is not asked where nothing does.
-fn from(n: u8) -> impl FnOnce(&StepId) -> Result<Intention, KeyError> {
-    move |id| Ok(intention(id, tree(n)))
+fn from(n: u8) -> impl FnOnce(&PipelineState, &StepId) -> Result<Intention, KeyError> {
+    move |_, id| Ok(intention(id, tree(n)))
 }
 
-fn nothing(step: &StepId) -> Result<Intention, KeyError> {
+fn nothing(_: &PipelineState, step: &StepId) -> Result<Intention, KeyError> {
     panic!("{step} does not follow")
 }
 
@@ -91,7 +91,7 @@ fn what_follows_a_result_that_stands_alone_is_made_good() {
         let ledger = Ledger::of(script);
         let from = ledger.state.expected_tree().expect("it was started");
         let records =
-            compose::follow(&ledger.state, |step| Ok(intention(step, from))).expect("it may follow");
+            compose::follow(&ledger.state, |_, step| Ok(intention(step, from))).expect("it may follow");
         assert_eq!(kinds(&records), expected.into_iter().collect::<Vec<_>>(), "{script}");
     }
 }
@@ -145,7 +145,9 @@ fn a_run_that_goes_on_has_its_next_step_in_the_same_append() {
 #[test]
 fn a_step_that_cannot_be_meant_fails_the_run_and_comes_next_when_that_goes_on() {
     let mut ledger = Ledger::of("start; intend implement-1; began");
-    let missing = |_: &StepId| Err(KeyError::FileMissing { input: "spec".into(), path: "a.md".into() });
+    let missing = |_: &PipelineState, _: &StepId| {
+        Err(KeyError::FileMissing { input: "spec".into(), path: "a.md".into() })
+    };
     let result = finished(&ledger, "finish completed");
     let records = compose::finish(&ledger.state, result, missing).expect("it is recorded");
     assert_eq!(kinds(&records), ["step.finished", "pipeline.failed"]);

@@ -256,7 +256,7 @@ impl World {
         let intend = |id: &StepId| Ok(intention(id, from));
         match step {
             NextStep::Intend(_) | NextStep::Complete | NextStep::Fail(_) => {
-                let records = compose::follow(&state, intend).expect("it follows");
+                let records = compose::follow(&state, |_, id| intend(id)).expect("it follows");
                 self.take(&records);
             }
             NextStep::Begin | NextStep::ContinueWithContext => self.begin(),
@@ -396,7 +396,7 @@ impl World {
             counts: crate::event::StepCounts::default(),
         };
         let to = self.tree;
-        let records = compose::finish(&self.ledger.state, finished, |next| Ok(intention(next, to)));
+        let records = compose::finish(&self.ledger.state, finished, |_, next| Ok(intention(next, to)));
         self.take(&records.expect("it may be recorded"));
         (self.is_captured, self.after_cut, self.word) = (false, 0, None);
         self.cache = CacheFound::Miss;

@@ -15,7 +15,6 @@ use rekindle_domain::pipeline::drift::{MachineLife, proven_death};
 use rekindle_domain::pipeline::next_step::Finish;
 use rekindle_domain::pipeline::outcome::{self, without_block};
 use rekindle_domain::session::{End, SessionState};
-use rekindle_domain::time::Timestamp;
 use rekindle_wire::code::Code;
 
 use super::super::agent_events::count;
@@ -27,7 +26,7 @@ use super::observe::{Looked, Seen};
 use super::payload::{Payload, failed};
 use super::stage::current;
 use crate::error::{Result, ServiceError};
-use crate::log_search::for_each_line;
+use crate::log_search::find_last_event;
 use crate::show::run_end_reason;
 
 /// Files that an error names: the rest are counted.
@@ -38,7 +37,7 @@ impl Worker {
     pub(super) fn follow(&self, at: &Pipelines, state: &PipelineState) -> Result<()> {
         let blobs = at.store.blobs();
         let from = state.expected_tree().ok_or_else(ServiceError::moved)?;
-        let intention = |step: &StepId| at.sources(&blobs).intention(state, step, from);
+        let intention = |then: &PipelineState, step: &StepId| at.sources(&blobs).intention(then, step, from);
         let records = compose::follow(state, intention).map_err(illegal)?;
         self.append(at, state, records)
     }
@@ -98,12 +97,9 @@ impl Worker {
         finished: StepFinished<'static>,
         spent: Option<BudgetPart>,
     ) -> Result<()> {
-        // What follows is rendered with what is known now.
-        let mut then = state.clone();
-        then.apply(Timestamp::default(), &Event::from(finished.clone())).map_err(illegal)?;
         let blobs = at.store.blobs();
         let to = finished.to;
-        let intention = |next: &StepId| at.sources(&blobs).intention(&then, next, to);
+        let intention = |then: &PipelineState, next: &StepId| at.sources(&blobs).intention(then, next, to);
         let records = match spent {
             Some(part) => compose::finish_spent(state, finished, part),
             None => compose::finish(state, finished, intention),
@@ -160,12 +156,14 @@ impl Worker {
         let mut sessions: BTreeSet<SessionId> = BTreeSet::new();
         let mut counts = StepCounts::default();
         let Ok(reader) = at.store.ledger_reader(self.id) else { return (None, counts) };
-        let read = for_each_line(&reader, |line| {
-            if let Ok(Event::StepBegan(began)) = line.event()
-                && began.step_id == *step
-            {
+        // Its records stand at the end, behind the result of the step before: however long the ledger is.
+        let read = find_last_event(&reader, |event| match event {
+            Event::StepBegan(began) if began.step_id == *step => {
                 sessions.insert(began.session_id);
+                None
             }
+            Event::StepFinished(_) => Some(()),
+            _ => None,
         });
         if read.is_err() {
             return (None, counts);

@@ -87,7 +87,8 @@ impl Worker {
         if reopen {
             let blobs = at.store.blobs();
             let from = state.expected_tree().unwrap_or(started.tree);
-            let intention = |step: &StepId| at.sources(&blobs).intention(&state, step, from);
+            let intention =
+                |then: &PipelineState, step: &StepId| at.sources(&blobs).intention(then, step, from);
             let records = compose::reopen(&state, None, &asked.by, intention)
                 .map_err(|why| ServiceError::caused_by(Code::NotNow, why))?;
             crash_point("pipeline.before_reopen");

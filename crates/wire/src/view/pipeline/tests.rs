@@ -73,7 +73,8 @@ impl Run {
             counts: StepCounts { events: 1, heartbeats: 3, logs: 2 },
         };
         let from = step.from;
-        for record in compose::finish(&self.state, finished, |_| Ok(intention(from))).expect("it follows") {
+        for record in compose::finish(&self.state, finished, |_, _| Ok(intention(from))).expect("it follows")
+        {
             self.take(&record.event);
         }
     }
