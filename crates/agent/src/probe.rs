@@ -4,7 +4,7 @@
 //! The only place in this crate that runs a process. Bounded in time, in what is read, and in how long an end
 //! may take; the process leads a group of its own, which is ended as a whole.
 
-mod many;
+mod concurrent;
 mod stderr_tail;
 
 use std::ffi::OsString;
@@ -27,7 +27,7 @@ use crate::known::{Quirks, quirks};
 use crate::profile::{Capabilities, Open, Profile};
 use crate::said::{Failure, Greeting, Request, Said};
 
-pub use self::many::probe_all;
+pub use self::concurrent::probe_all;
 use self::stderr_tail::StderrTail;
 
 /// How long an agent may take to answer: the slowest known one needs 30 s at its very first start.

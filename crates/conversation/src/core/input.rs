@@ -7,7 +7,7 @@ use rekindle_terminal::output::{DIM, WARN};
 use rekindle_terminal::sanitise;
 
 use super::questions::{Meaning, Warned};
-use super::slash::{self, Completion, Slash, Typed};
+use super::slash_commands::{self, Completion, Slash, Typed};
 use super::{ChangeOf, Core, Key, Request};
 
 /// What Ctrl-C says when there is nothing to clear.
@@ -91,7 +91,7 @@ impl Core {
         if text.trim().is_empty() {
             return;
         }
-        match slash::read(&text, &self.commands) {
+        match slash_commands::read(&text, &self.commands) {
             Typed::Command(command, argument) => {
                 self.taken(&text);
                 return self.run(command, argument);
@@ -137,8 +137,12 @@ impl Core {
     }
 
     fn complete(&mut self) {
-        let completed =
-            slash::complete(self.editor.text(), &self.commands, &self.status.modes, &self.status.models);
+        let completed = slash_commands::complete(
+            self.editor.text(),
+            &self.commands,
+            &self.status.modes,
+            &self.status.models,
+        );
         match completed {
             Completion::Nothing => {}
             Completion::Line(line) => self.editor.set(&line),
@@ -153,19 +157,19 @@ impl Core {
         match command {
             Slash::Cancel => self.ask(Request::Cancel),
             Slash::Mode if argument.is_empty() => {
-                let lines = slash::list("mode", &self.status.modes, self.status.mode());
+                let lines = slash_commands::list("mode", &self.status.modes, self.status.mode());
                 lines.into_iter().for_each(|line| self.line(line));
             }
             Slash::Model if argument.is_empty() => {
-                let lines = slash::list("model", &self.status.models, self.status.model());
+                let lines = slash_commands::list("model", &self.status.models, self.status.model());
                 lines.into_iter().for_each(|line| self.line(line));
             }
             Slash::Mode => {
-                let found = slash::find(&self.status.modes, argument).map(|mode| mode.id.clone());
+                let found = slash_commands::find(&self.status.modes, argument).map(|mode| mode.id.clone());
                 self.ask(Request::Set(ChangeOf::Mode(found.unwrap_or_else(|| argument.to_owned()))));
             }
             Slash::Model => {
-                let found = slash::find(&self.status.models, argument).map(|model| model.id.clone());
+                let found = slash_commands::find(&self.status.models, argument).map(|model| model.id.clone());
                 self.ask(Request::Set(ChangeOf::Model(found.unwrap_or_else(|| argument.to_owned()))));
             }
             Slash::Diff => self.ask(Request::Diff),
@@ -176,7 +180,7 @@ impl Core {
             Slash::Fork => self.ask(Request::Fork),
             Slash::Tasks => self.ask(Request::Tasks),
             Slash::Detach => self.leave(),
-            Slash::Help => slash::help(&self.commands).into_iter().for_each(|line| self.line(line)),
+            Slash::Help => slash_commands::help(&self.commands).into_iter().for_each(|line| self.line(line)),
         }
     }
 }

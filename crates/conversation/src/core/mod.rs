@@ -3,12 +3,12 @@
 
 mod input;
 mod keys;
-mod news;
 mod outbox;
 mod panel;
 mod questions;
 mod replies;
-mod slash;
+mod session_updates;
+mod slash_commands;
 mod status;
 
 use std::time::Duration;
@@ -22,9 +22,9 @@ use rekindle_terminal::output::DIM;
 use rekindle_wire::request::{Change, NewAnswer};
 
 pub(crate) use self::keys::{Key, key};
-pub(crate) use self::news::{Fact, News};
 pub(crate) use self::replies::Reply;
-pub(crate) use self::slash::AgentCommand;
+pub(crate) use self::session_updates::{Fact, News};
+pub(crate) use self::slash_commands::AgentCommand;
 pub(crate) use self::status::{Offer, Standing};
 
 use self::outbox::Outbox;
