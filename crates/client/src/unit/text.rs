@@ -35,11 +35,12 @@ pub(super) fn unit_text(name: &str, executable: &str, home: &str, path_line: &st
     let (executable, argument) = (escaped(executable), escaped(home).replace('$', "$$"));
     let home = escaped(home);
     format!(
-        r#"# Written by `rekindle service install`. Settings of your own belong beside it: systemctl --user edit {name}
+        r#"# Written by `rekindle service install`. Put settings of your own beside it: systemctl --user edit {name}
 
 [Unit]
-Description=Rekindle runs coding agents so that nothing that dies takes the work with it
-# Versions that know no back-off give up after this; the others go on once a minute.
+Description=Rekindle daemon: runs coding agents in the background and continues them after a crash
+Documentation=man:rekindle(1)
+# Versions of systemd without RestartSteps give up after 20 starts in ten minutes; the others keep trying, once a minute.
 StartLimitIntervalSec=600
 StartLimitBurst=20
 
@@ -48,11 +49,11 @@ Type=notify
 ExecStart="{executable}" --home "{argument}" serve
 # Agents are found by the PATH of the shell that installed this.
 {path_line}
-# Agents outlive the daemon: only its own process is ended, and an agent that takes all memory is ended alone.
+# Agents outlive the daemon: only the daemon's own process is stopped, and an agent that runs out of memory ends alone.
 KillMode=process
 OOMPolicy=continue
 Delegate=yes
-# One that was stopped stays stopped. Where the home cannot be used (2), trying again changes nothing.
+# A daemon that was stopped stays stopped. Exit code 2 says that the home cannot be used: trying again changes nothing.
 Restart=on-failure
 RestartPreventExitStatus=2
 RestartSec=1
@@ -99,6 +100,19 @@ mod tests {
             assert_eq!(text.lines().filter(|one| *one == line).count(), 1, "{line}");
         }
         assert!(text.contains("[Install]\nWantedBy=default.target\n"));
+    }
+
+    #[test]
+    fn a_stranger_reads_what_the_service_is_and_where_to_read_on() {
+        let text = unit_text("r.service", "/bin/rekindle", "/h", &path_line("/bin"));
+        let value = |key: &str| text.lines().find_map(|line| line.strip_prefix(key)).map(str::to_owned);
+        let description = value("Description=").unwrap_or_default();
+        for word in ["daemon", "coding agents", "crash"] {
+            assert!(description.contains(word), "{description}");
+        }
+        // systemctl shows it in one line.
+        assert!(description.len() <= 90, "{description}");
+        assert_eq!(value("Documentation=").as_deref(), Some("man:rekindle(1)"));
     }
 
     #[test]
