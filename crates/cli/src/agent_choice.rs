@@ -7,7 +7,7 @@ use rekindle_agent::find::{FoundAgent, How, find, find_all};
 use rekindle_agent::known::by_id;
 use rekindle_client::{Client, Failure};
 use rekindle_daemon::config::Config;
-use rekindle_terminal::output::{BOLD, DIM, styled};
+use rekindle_terminal::output::{BOLD, DIM, for_stderr, styled};
 use serde_json::Value;
 
 /// Install lines that are shown when no agent is here: those of the agents most people have.
@@ -122,7 +122,7 @@ pub(crate) fn note_download(name: &str) {
             "{name} is not installed: {program} downloads it on first use, which may take half a minute. To install it: {}",
             found.install
         );
-        anstream::eprintln!("{}", styled(DIM, text));
+        anstream::eprintln!("{}", styled(DIM, for_stderr(&text)));
     }
 }
 

@@ -13,7 +13,7 @@ use rekindle_wire::code::{Code, ErrorBody};
 use serde_json::json;
 
 use rekindle_terminal::json_escape::Escaped;
-use rekindle_terminal::output::shell_word;
+use rekindle_terminal::output::{for_stderr, shell_word};
 use rekindle_terminal::sanitise;
 
 use crate::hint_text::hint_text;
@@ -158,13 +158,15 @@ impl Failure {
             let _ = writeln!(out, "{}", self.to_json());
             return;
         }
-        let clean = |text: &dyn std::fmt::Display| sanitise::block(&text.to_string());
-        anstream::eprintln!("error: {}", clean(&self.error));
+        let print = |word: &str, text: &dyn std::fmt::Display| {
+            anstream::eprintln!("{}", for_stderr(&format!("{word}: {}", sanitise::block(&text.to_string()))));
+        };
+        print("error", &self.error);
         for cause in self.error.chain().skip(1) {
-            anstream::eprintln!("  because: {}", clean(&cause));
+            print("  because", &cause);
         }
         if let Some(hint) = &self.hint {
-            anstream::eprintln!("hint: {}", clean(hint));
+            print("hint", hint);
         }
     }
 }

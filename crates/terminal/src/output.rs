@@ -136,6 +136,39 @@ pub fn wrap(text: &str, width: usize, first: &str, rest: &str) -> String {
     out
 }
 
+/// Breaks lines that are wider than some columns between words, and leaves all others as they are; what goes on is indented two
+/// columns further than its line.
+pub fn wrap_lines(text: &str, width: usize) -> String {
+    text.lines().map(|line| wrap_line(line, width)).collect::<Vec<_>>().join("\n")
+}
+
+/// Breaks what is written to stderr between words where that is a terminal. Elsewhere lines stay whole, for programs.
+pub fn for_stderr(text: &str) -> String {
+    stderr_width().map_or_else(|| text.to_owned(), |width| wrap_lines(text, width))
+}
+
+fn wrap_line(line: &str, width: usize) -> String {
+    let indent = line.len() - line.trim_start_matches(' ').len();
+    let mut out = String::new();
+    let (mut used, mut rest) = (0, line);
+    while !rest.is_empty() {
+        // A word, with all blanks in front of it: columns that stand below each other stay so.
+        let begin = rest.find(|c| c != ' ').unwrap_or(rest.len());
+        let end = rest[begin..].find(' ').map_or(rest.len(), |at| begin + at);
+        let (piece, behind) = rest.split_at(end);
+        if used > indent && used + columns(piece) > width {
+            let _ = write!(out, "\n{:1$}", "", indent + 2);
+            out.push_str(&piece[begin..]);
+            used = indent + 2 + columns(&piece[begin..]);
+        } else {
+            out.push_str(piece);
+            used += columns(piece);
+        }
+        rest = behind;
+    }
+    out
+}
+
 /// Returns `1 session` or `3 sessions`.
 pub fn plural(count: u64, word: &str) -> String {
     format!("{} {word}{}", grouped(count), if count == 1 { "" } else { "s" })
@@ -225,5 +258,21 @@ mod tests {
         assert_eq!(wrap("one two three", 9, "→ ", "  "), "→ one two\n  three");
         assert_eq!(wrap("/a/very/long/path x", 8, "", " "), "/a/very/long/path\n x");
         assert_eq!(wrap("", 8, "  ", ""), "  ");
+    }
+
+    #[test]
+    fn only_lines_that_are_too_wide_are_broken_and_never_within_a_word() {
+        for (text, width, expected) in [
+            ("hint: one two", 13, "hint: one two"),
+            ("hint: one two", 12, "hint: one\n  two"),
+            // Rows keep their columns.
+            ("of these:\n  a     npm i a", 14, "of these:\n  a     npm i\n    a"),
+            ("/a/very/long/path x", 8, "/a/very/long/path\n  x"),
+            ("  /a/very/long/path", 8, "  /a/very/long/path"),
+            ("漢字 漢字 漢字", 9, "漢字 漢字\n  漢字"),
+            ("", 8, ""),
+        ] {
+            assert_eq!(wrap_lines(text, width), expected);
+        }
     }
 }
