@@ -10,15 +10,15 @@ use rekindle_client::follow::{Follow, Followed, Heard};
 use rekindle_client::payloads::Payloads;
 use rekindle_client::target::Target;
 use rekindle_client::{Client, Exit, Failure};
-use rekindle_display::live::{Piece, is_foreground};
-use rekindle_terminal::on_exit_signal;
+use rekindle_display::live::Piece;
 use rekindle_terminal::output::DIM;
+use rekindle_terminal::{is_foreground, on_exit_signal};
 
 use crate::core::{Core, Effect, Event, News, Reply, Request, Standing};
 use crate::feed::Feed;
 use crate::painter::Painter;
 use crate::survey::survey;
-use crate::terminal::{self, Terminal, size};
+use crate::terminal::{self, size};
 use crate::worker::{Letters, Worker, standing};
 
 /// Words that wait for what is heard next are shown when nothing is heard for this long.
@@ -78,7 +78,7 @@ impl Conversation {
         let worker = Worker { client, session: session.clone(), letters };
         worker.begin(asked, move |reply| replies.send(Input::Reply(reply)).is_ok());
         let keys = tell.clone();
-        let terminal = Terminal::take(move |input| keys.send(Input::Terminal(input)).is_ok())
+        let terminal = terminal::take(move |input| keys.send(Input::Terminal(input)).is_ok())
             .map_err(|error| Failure::failed("terminal", error))?;
         let colours = anstream::AutoStream::choice(&io::stdout()) != anstream::ColorChoice::Never;
         let mut talk = Talk {

@@ -1,9 +1,12 @@
 //! Output for people: styles, widths and wrapped text, numbers and times in words, and text of agents without whatever would
-//! command a terminal. Also the signals with which people end a command.
+//! command a terminal. Also the signals with which people end a command, and the terminal in raw mode with its keys.
 
 pub mod json_escape;
 pub mod output;
+mod raw_terminal;
 pub mod sanitise;
 mod signals;
 
+pub use crossterm::event;
+pub use raw_terminal::{Paste, RawTerminal, is_foreground};
 pub use signals::on_exit_signal;

@@ -62,7 +62,7 @@ impl Talk {
         self.screen.resize(usize::from(columns), 24);
         let written = self.pty.written().len();
         self.pty.resize(columns, 24);
-        // It is drawn anew: a key that comes in the same moment as the size is only heard with the next one.
+        // What is read from here on was drawn for the new one.
         let begin = Instant::now();
         while self.pty.written().len() == written {
             assert!(begin.elapsed() < PATIENCE, "nothing is drawn for another size");
@@ -119,6 +119,26 @@ fn a_message_is_typed_and_its_answer_seen_and_leaving_says_how_to_come_back() {
     assert!(text.contains(&lab.hint(&format!("attach {id}"))) && text.contains("left. Come back"), "{text}");
     assert!(!text.contains("> \n") && !text.trim_end().ends_with('>'), "the line is gone: {text}");
     assert_eq!((lab.prompted("say second"), lab.count(&id, "message.user")), (1, 3));
+}
+
+/// Both are there when the conversation wakes up, and neither may wait for what comes next.
+#[test]
+fn a_key_that_comes_with_a_resize_is_heard_at_once() {
+    let lab = Lab::new();
+    session(&lab, "say first");
+    let mut talk = attach(&lab);
+    talk.see("ready");
+    for round in 1..=40 {
+        let columns: u16 = if round % 2 == 0 { 80 } else { 90 };
+        talk.text();
+        talk.screen.resize(usize::from(columns), 24);
+        talk.pty.resize(columns, 24);
+        talk.types("x");
+        talk.see(&format!("> {}", "x".repeat(round)));
+    }
+    talk.types(CTRL_C);
+    talk.types(CTRL_D);
+    assert_eq!(talk.end(), Some(0));
 }
 
 // I4

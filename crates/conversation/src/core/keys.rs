@@ -1,6 +1,6 @@
 //! The keys of a person, by what they are for.
 
-use crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
+use rekindle_terminal::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 
 /// What a key is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

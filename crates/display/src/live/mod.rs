@@ -17,7 +17,7 @@ mod watch;
 
 pub use ask::{Ask, pick};
 pub use goal::Goal;
-pub use keys::{Pressed, Terminal, is_foreground};
+pub use keys::{Pressed, take_keys};
 pub use picture::{Picture, echo};
 pub use piece::Piece;
 pub use question_end::QuestionEnd;

@@ -19,7 +19,7 @@ use serde_json::json;
 
 use super::diff::Styled;
 use super::goal::{Aim, Goal, Meaning};
-use super::keys::{Pressed, Terminal};
+use super::keys::{Pressed, take_keys};
 use super::picture::Picture;
 use super::piece::Piece;
 use super::questions::Questions;
@@ -65,7 +65,7 @@ pub fn watch(watch: Watch<'_>) -> Result<Exit, Failure> {
         .map_err(|error| Failure::failed("signals", error))?;
     let pressed = tell.clone();
     let pressed = move |key| pressed.send(Input::Pressed(key)).is_ok();
-    let terminal = if json { None } else { Terminal::take(pressed) };
+    let terminal = if json { None } else { take_keys(pressed) };
     // Whoever has a terminal here is not told by notifications what it shows.
     let attended = terminal.is_some();
     let of = Followed::Session(session.clone());

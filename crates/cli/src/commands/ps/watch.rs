@@ -10,8 +10,9 @@ use rekindle_client::follow_all::{self, News};
 use rekindle_client::{Client, Exit, Failure};
 use rekindle_daemon::config::Config;
 use rekindle_display::canvas::Canvas;
-use rekindle_display::live::{Pressed, Terminal, is_foreground};
+use rekindle_display::live::{Pressed, take_keys};
 use rekindle_domain::time::Clock;
+use rekindle_terminal::is_foreground;
 use rekindle_terminal::on_exit_signal;
 use rekindle_terminal::output::{self, DIM, WARN, styled};
 use serde_json::{Value, json};
@@ -55,7 +56,7 @@ pub(super) fn watch(context: &Context, args: &Args, wanted: SessionFilter) -> Re
         heard.send(Input::News(news)).is_ok()
     });
     let drawn = !context.json && output::is_terminal() && is_foreground();
-    let keys = drawn.then(|| Terminal::take(move |key| tell.send(Input::Pressed(key)).is_ok())).flatten();
+    let keys = drawn.then(|| take_keys(move |key| tell.send(Input::Pressed(key)).is_ok())).flatten();
     // A bell is for a terminal. Settings that cannot be read are none.
     let bell = Config::read().map(|config| WatchBell::new(&config.notify)).ok().filter(|_| drawn);
     let canvas = if drawn { Some(Canvas::take()?) } else { None };

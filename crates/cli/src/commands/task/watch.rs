@@ -7,9 +7,10 @@ use std::time::{Duration, Instant};
 use rekindle_client::clock::SystemClock;
 use rekindle_client::{Client, Exit, Failure, follow_all};
 use rekindle_display::canvas::Canvas;
-use rekindle_display::live::{Pressed, Terminal, is_foreground};
+use rekindle_display::live::{Pressed, take_keys};
 use rekindle_display::task::{count_text, write_tasks};
 use rekindle_domain::time::Clock;
+use rekindle_terminal::is_foreground;
 use rekindle_terminal::on_exit_signal;
 use rekindle_terminal::output::{self, DIM, WARN, styled};
 use rekindle_wire::view::{TaskList, TaskView};
@@ -48,7 +49,7 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<Exit, Failure> {
         heard.send(Input::Changed).is_ok()
     });
     let drawn = !context.json && output::is_terminal() && is_foreground();
-    let keys = drawn.then(|| Terminal::take(move |key| tell.send(Input::Pressed(key)).is_ok())).flatten();
+    let keys = drawn.then(|| take_keys(move |key| tell.send(Input::Pressed(key)).is_ok())).flatten();
     let mut shown =
         Shown { context, canvas: if drawn { Some(Canvas::take()?) } else { None }, last: String::new() };
     let mut due = Instant::now();
