@@ -59,17 +59,43 @@ fn write_match(out: &mut dyn Write, found: &SearchMatch, now: Timestamp) -> Resu
     write!(out, "  {}  ", styled(style, format_args!("{what:8}")))?;
     let tail = format!("  ({when})");
     let mut room = output::width().saturating_sub(columns(&head) + columns(&tail)).max(20);
-    for part in &found.excerpt {
-        // What an agent wrote must not command a terminal, and blanks at the ends of parts stay.
-        let text: String = part.text.split(' ').map(sanitise::line).collect::<Vec<_>>().join(" ");
-        let text = cut(&text, room);
-        write!(out, "{}", if part.matched { styled(MARK, &text) } else { text.clone() })?;
-        room = room.saturating_sub(columns(&text));
-        if room == 0 || text.ends_with('…') {
+    let first = found.excerpt.iter().position(|part| part.matched).unwrap_or(0);
+    let (before, rest) = found.excerpt.split_at(first);
+    let before: String = before.iter().map(|part| clean(&part.text)).collect();
+    // The first word that matches is seen also where there is little room.
+    let before = last_columns(&before, room / 2);
+    write!(out, "{before}")?;
+    room -= columns(&before);
+    for part in rest {
+        let text = clean(&part.text);
+        let shown = cut(&text, room);
+        write!(out, "{}", if part.matched { styled(MARK, &shown) } else { shown.clone() })?;
+        room -= columns(&shown);
+        if room == 0 || shown != text {
             break;
         }
     }
     writeln!(out, "{}", styled(DIM, tail))
+}
+
+/// Returns a text that cannot command a terminal, whoever wrote it; blanks at its ends stay.
+fn clean(text: &str) -> String {
+    text.split(' ').map(sanitise::line).collect::<Vec<_>>().join(" ")
+}
+
+/// Cuts off the beginning of a text that has more than some columns.
+fn last_columns(text: &str, width: usize) -> String {
+    let mut all = columns(text);
+    if all <= width {
+        return text.to_owned();
+    }
+    let mut rest = text.chars();
+    while all >= width
+        && let Some(c) = rest.next()
+    {
+        all -= columns(c.encode_utf8(&mut [0; 4]));
+    }
+    format!("…{}", rest.as_str())
 }
 
 #[cfg(test)]
@@ -108,6 +134,19 @@ mod tests {
                         2  Fix it\n  prompt    the flaky test  (2 minutes ago)\n\
                         the logs of 1 session cannot be read: rekindle doctor\n";
         assert_eq!(plain, expected);
+        // It begins in the middle of a text, with more in front than there is room for.
+        let mut within = found("sess_2", "Flaky");
+        within.excerpt.insert(0, ExcerptPart { text: "…".into(), matched: false });
+        within.excerpt[1].text = format!("{} one ", "long ".repeat(20));
+        let page = SearchPage { matches: vec![within], next: None, unreadable: 0 };
+        let mut out = Vec::new();
+        write_page(&mut out, &page, 20, Timestamp::from_millis(120_000)).expect("written");
+        let plain = String::from_utf8(anstream::adapter::strip_bytes(&out).into_vec()).expect("UTF-8");
+        assert!(
+            plain.contains("  prompt    …") && plain.contains("long  one Flaky test  (2 minutes ago)"),
+            "{plain}"
+        );
+        assert_eq!((last_columns("漢字ab", 5), last_columns("ab", 2)), ("…字ab".into(), "ab".into()));
         let mut out = Vec::new();
         write_page(&mut out, &SearchPage::default(), 20, Timestamp::default()).expect("written");
         assert_eq!(String::from_utf8(out).expect("UTF-8"), "nothing found\n");
