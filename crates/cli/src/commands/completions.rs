@@ -20,6 +20,14 @@ pub(crate) struct Args {
     shell: Shell,
 }
 
+/// What the script for zsh ends with. A file on `fpath` is read at the first Tab, as the body of a function of its name: without this, that
+/// Tab would define how commands are completed and complete nothing.
+const ZSH_FIRST_TAB: &str = "\
+if [[ $funcstack[1] == _rekindle ]]; then
+    _clap_dynamic_completer_rekindle \"$@\"
+fi
+";
+
 pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
     let (shells, name) = (Shells::builtins(), args.shell.to_string());
     let shell = shells.completer(&name).ok_or_else(|| {
@@ -28,6 +36,9 @@ pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
     })?;
     let mut script = Vec::new();
     shell.write_registration(COMPLETE, "rekindle", "rekindle", "rekindle", &mut script)?;
+    if args.shell == Shell::Zsh {
+        script.extend_from_slice(ZSH_FIRST_TAB.as_bytes());
+    }
     std::io::Write::write_all(&mut std::io::stdout(), &script)?;
     Ok(Exit::Ok)
 }

@@ -18,9 +18,11 @@ fn bare(id: &str) -> &str {
 #[test]
 fn shells_get_their_completions() {
     let lab = Lab::without_daemon();
-    for (shell, word) in
-        [("bash", "complete -o"), ("zsh", "#compdef rekindle"), ("fish", "complete --keep-order")]
-    {
+    for (shell, word) in [
+        ("bash", "complete -o"),
+        ("zsh", "if [[ $funcstack[1] == _rekindle ]]"),
+        ("fish", "complete --keep-order"),
+    ] {
         let script = lab.ran(&["completions", shell]).exits(0);
         assert!(script.out.contains(word) && script.out.contains("REKINDLE_COMPLETE"), "{shell}: {script:?}");
     }
