@@ -36,12 +36,12 @@ use self::context::Context;
     name = "rekindle",
     version,
     after_help = "Examples:
-  rekindle agents                          which agents are here, and how to get others
-  rekindle run \"fix the failing test\"      starts a session and watches it; Ctrl-C leaves it running
-  rekindle ps                              what every session is doing
-  rekindle                                 a conversation with this directory's session, or a new one
-  rekindle attach                          the same with the latest session; elsewhere than at a terminal it watches
-  rekindle --server https://box:7700 ps    the same of a daemon elsewhere; its `token create` lets you in
+  rekindle agents                         which agents are here, how to get others
+  rekindle run \"fix the failing test\"     starts a session; Ctrl-C leaves it running
+  rekindle ps                             what every session is doing
+  rekindle attach                         a conversation with the latest session
+  rekindle                                the same, or begins a session
+  rekindle --server https://box:7700 ps   sessions elsewhere, see rekindle token
 
 Exit codes:
   0  done                             3  interrupted

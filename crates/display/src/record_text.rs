@@ -21,7 +21,7 @@ use crate::drift_text;
 use crate::pipeline_text;
 
 /// The columns before a gist: number, time and kind.
-const KIND_WIDTH: usize = 15;
+const KIND_WIDTH: usize = 16;
 const INDENT: &str = "       ";
 
 /// Prints records on stdout: as they stand, or as text.
