@@ -6,9 +6,13 @@ use std::io::{self, BufRead, IsTerminal, Write};
 use rekindle_agent::find::{FoundAgent, How, find, find_all};
 use rekindle_agent::known::by_id;
 use rekindle_client::{Client, Failure};
-use rekindle_daemon::config::Config;
+use rekindle_daemon::config::{Config, ConfigFile};
+use rekindle_display::session_table::home_as_tilde;
 use rekindle_terminal::output::{BOLD, DIM, for_stderr, styled};
+use rekindle_terminal::sanitise;
 use serde_json::Value;
+
+use crate::confirm::confirmed;
 
 /// Install lines that are shown when no agent is here: those of the agents most people have.
 const SHOWN: usize = 4;
@@ -20,19 +24,30 @@ enum Choice {
     Take(String),
     /// A person chooses from these.
     Ask(Vec<&'static str>),
+    /// These lack only their adapters, which are downloaded if a person says so.
+    Download(Vec<&'static str>),
     /// There is none.
     None,
 }
 
-/// Chooses from what is installed. An agent that would have to be fetched first is taken only by name.
+/// Chooses from what is installed. An agent that would have to be fetched first is taken only by name, or if a person agrees.
 fn choose(found: &[FoundAgent]) -> Choice {
-    let here: Vec<_> =
-        found.iter().filter(|agent| agent.how == How::Installed).map(|agent| agent.id).collect();
+    let ids = |wanted: fn(&FoundAgent) -> bool| -> Vec<&'static str> {
+        found.iter().filter(|agent| wanted(agent)).map(|agent| agent.id).collect()
+    };
+    let here = ids(|agent| agent.how == How::Installed);
+    let lacking = ids(lacks_only_adapter);
     match here.as_slice() {
-        [] => Choice::None,
         [one] => Choice::Take((*one).to_owned()),
+        [] if lacking.is_empty() => Choice::None,
+        [] => Choice::Download(lacking),
         _ => Choice::Ask(here),
     }
+}
+
+/// Tells whether an agent is here but for its adapter, and that can be downloaded.
+pub(crate) fn lacks_only_adapter(agent: &FoundAgent) -> bool {
+    agent.how == How::Fetched && agent.adapts.is_some()
 }
 
 /// Returns the name of the agent to run.
@@ -50,11 +65,13 @@ pub(crate) fn agent(named: Option<&str>, elsewhere: Option<&Client>) -> Result<S
         Some(client) => found_by(&client.get("/api/agents")?),
         None => find_all(&std::env::var_os("PATH").unwrap_or_default()),
     };
+    let can_ask = io::stdin().is_terminal() && io::stderr().is_terminal();
     match choose(&found) {
         Choice::Take(name) => Ok(name),
-        Choice::Ask(names) if io::stdin().is_terminal() && io::stderr().is_terminal() => ask(&names),
+        Choice::Ask(names) if can_ask => ask(&names),
         Choice::Ask(names) => Err(several(&names)),
-        Choice::None => Err(none(&found)),
+        Choice::Download(names) if can_ask => download(&names, &found),
+        Choice::Download(_) | Choice::None => Err(none(&found)),
     }
 }
 
@@ -85,9 +102,11 @@ fn known(name: &str, by: &str) -> Result<String, Failure> {
 }
 
 fn ask(names: &[&'static str]) -> Result<String, Failure> {
+    let most = names.iter().map(|name| name.len()).max().unwrap_or(0);
     anstream::eprintln!("Which agent?");
     for (index, name) in names.iter().enumerate() {
         let title = by_id(name).map_or("", |agent| agent.title);
+        let name = format!("{name:most$}");
         anstream::eprintln!("  {}  {}  {}", index + 1, styled(BOLD, name), styled(DIM, title));
     }
     anstream::eprint!("1-{}: ", names.len());
@@ -97,11 +116,29 @@ fn ask(names: &[&'static str]) -> Result<String, Failure> {
     let word = line.trim();
     let number = word.parse::<usize>().ok().and_then(|number| names.get(number.checked_sub(1)?));
     let name = number.or_else(|| names.iter().find(|name| **name == word)).ok_or_else(|| several(names))?;
+    Ok(chosen(name))
+}
+
+/// Asks whether an adapter is to be downloaded, and which.
+fn download(names: &[&'static str], found: &[FoundAgent]) -> Result<String, Failure> {
+    let [name] = names else {
+        let programs = names.join(" and ");
+        anstream::eprintln!("{programs} are here, but not the adapters that Rekindle needs for them.");
+        return ask(names);
+    };
+    anstream::eprintln!("{name} is here, but not the adapter that Rekindle talks to it through.");
+    if confirmed("Download it with npx now?")? { Ok(chosen(name)) } else { Err(none(found)) }
+}
+
+/// Says how a choice is made for good.
+fn chosen(name: &str) -> String {
+    let path = ConfigFile::find().map(|file| sanitise::line(&file.path.display().to_string()));
+    let file = path.map_or("config.toml".into(), |path| home_as_tilde(&path));
     anstream::eprintln!(
         "{}",
-        styled(DIM, format_args!("to be asked no more, put into config.toml: agent = \"{name}\""))
+        styled(DIM, format_args!("to be asked no more, put into {file}: agent = \"{name}\""))
     );
-    Ok((*name).to_owned())
+    name.to_owned()
 }
 
 fn several(names: &[&str]) -> Failure {
@@ -176,6 +213,18 @@ mod tests {
         assert_eq!(choose(&found(&[], &["codex"])), Choice::None, "nothing is fetched unasked");
         assert_eq!(choose(&found(&["codex", "claude"], &[])), Choice::Ask(vec!["claude", "codex"]));
         assert_eq!(choose(&found(&[], &[])), Choice::None);
+    }
+
+    #[test]
+    fn an_agent_that_lacks_only_its_adapter_is_offered_if_nothing_is_installed() {
+        let lacking = |installed: &[&str]| {
+            let mut found = found(installed, &["claude", "codex", "gemini"]);
+            let here = found.iter_mut().filter(|agent| ["claude", "codex"].contains(&agent.id));
+            here.for_each(|agent| agent.adapts = Some("/usr/bin/it".into()));
+            choose(&found)
+        };
+        assert_eq!(lacking(&[]), Choice::Download(vec!["claude", "codex"]));
+        assert_eq!(lacking(&["goose"]), Choice::Take("goose".into()));
     }
 
     #[test]

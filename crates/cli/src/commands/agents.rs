@@ -144,7 +144,7 @@ fn write_agents(out: &mut dyn Write, agents: &[FoundAgent], args: &Args) -> std:
     {
         let of: Vec<_> = elsewhere.iter().filter(|agent| agent.how == how).collect();
         if !of.is_empty() {
-            writeln!(out, "\nNot installed, {words} ({}):", plural(of.len() as u64, "agent"))?;
+            writeln!(out, "\nNot installed; {words} ({}):", plural(of.len() as u64, "agent"))?;
         }
         for agent in of {
             writeln!(out, "{:column$}{}", agent.id, styled(DIM, agent.install))?;
@@ -166,7 +166,11 @@ fn write_agent(out: &mut dyn Write, agent: &FoundAgent, column: usize, args: &Ar
         writeln!(out, "{}", styled(style, wrap(&sanitise::line(text), width, &indent, &indent)))
     };
     match &agent.adapts {
-        Some(program) => line(PLAIN, &adapter_needed(agent, program))?,
+        Some(program) => {
+            line(PLAIN, &adapter_needed(agent, program))?;
+            // Alone on its line, so that it can be copied.
+            line(DIM, agent.install)?;
+        }
         None => line(DIM, &agent.command.join(" "))?,
     }
     if let Some(probed) = &agent.probed {
@@ -190,13 +194,13 @@ fn write_agent(out: &mut dyn Write, agent: &FoundAgent, column: usize, args: &Ar
 
 /// Says how to get the adapter of an agent that is here without it.
 fn adapter_needed(agent: &FoundAgent, program: &str) -> String {
-    let download = match agent.how {
+    let how = match agent.how {
         How::Fetched => {
-            format!("`rekindle run -a {}` downloads it on first use; to install it now: ", agent.id)
+            format!("`rekindle run -a {}` downloads it on first use; to install it now:", agent.id)
         }
-        How::Installed | How::Missing => "to install it: ".into(),
+        How::Installed | How::Missing => "To install it:".into(),
     };
-    format!("{program} is here; Rekindle talks to it through an adapter. {download}{}", agent.install)
+    format!("{program} is here; Rekindle talks to it through an adapter. {how}")
 }
 
 /// Lists what can be chosen, by what has to be given.

@@ -80,6 +80,30 @@ fn of_several_one_is_named_set_or_asked_for() {
 }
 
 #[test]
+fn an_agent_that_lacks_only_its_adapter_is_run_once_a_person_lets_it_be_downloaded() {
+    let lab = Lab::new();
+    install(&lab, &["claude", "npx"]);
+    run(&lab, &["run", "say hello"]).exits(2).tells("claude is here").tells("rekindle run -a claude TEXT");
+    let mut path = lab.path("bin").into_os_string();
+    path.push(":/usr/bin:/bin");
+    let at_terminal = || {
+        let mut command = command(&lab, &["run", "say hello"]);
+        command.env("PATH", &path);
+        let mut terminal = Pty::start(&command, 80);
+        terminal.see("Download it with npx now? [y/N]");
+        terminal
+    };
+    let mut terminal = at_terminal();
+    terminal.press("\n");
+    assert_eq!(terminal.end(), Some(2), "{}", terminal.text());
+    let mut terminal = at_terminal();
+    terminal.press("y\n");
+    assert_eq!(terminal.end(), Some(0), "{}", terminal.text());
+    assert!(terminal.text().contains("npx downloads it") && terminal.text().contains("\nhello\n"));
+    assert_eq!(lab.show(&lab.only_session())["agent"], "claude", "the first answer began none");
+}
+
+#[test]
 fn what_an_agent_offers_is_listed_by_what_has_to_be_given() {
     let lab = Lab::without_daemon();
     install_one(&lab, "codex-acp", "--models field");

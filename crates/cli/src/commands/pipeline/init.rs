@@ -11,6 +11,7 @@ use rekindle_project::starting_file::{self, Roles};
 use serde_json::json;
 
 use super::Context;
+use crate::agent_choice::lacks_only_adapter;
 
 /// Write a rekindle.toml to begin with into this directory
 ///
@@ -28,8 +29,10 @@ pub(super) struct Args {
 
 pub(super) fn run(context: &Context, args: &Args) -> Result<Exit, Failure> {
     let found = find_all(&std::env::var_os("PATH").unwrap_or_default());
-    let here: Vec<&str> =
-        found.iter().filter(|agent| agent.how == How::Installed).map(|agent| agent.id).collect();
+    // What is installed goes first; an adapter that is lacking is downloaded when the agent is first started.
+    let installed = found.iter().filter(|agent| agent.how == How::Installed);
+    let lacking = found.iter().filter(|agent| lacks_only_adapter(agent));
+    let here: Vec<&str> = installed.chain(lacking).map(|agent| agent.id).collect();
     let roles = Roles::of(&here);
     let check = starting_file::check_for(|name| Path::new(name).is_file());
     let text = starting_file::text(roles, check);
