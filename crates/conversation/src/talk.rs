@@ -11,7 +11,7 @@ use rekindle_client::payloads::Payloads;
 use rekindle_client::target::Target;
 use rekindle_client::{Client, Exit, Failure};
 use rekindle_display::live::Piece;
-use rekindle_terminal::output::DIM;
+use rekindle_terminal::output::{BOLD, DIM, cut};
 use rekindle_terminal::{is_foreground, on_exit_signal};
 
 use crate::core::{Core, Effect, Event, News, Reply, Request, Standing};
@@ -44,6 +44,14 @@ pub fn is_possible() -> bool {
         && is_foreground()
 }
 
+/// What a conversation is about, at its beginning.
+pub struct Greeting {
+    /// The session's title.
+    pub title: String,
+    /// With whom and where it is held, and how.
+    pub about: String,
+}
+
 /// A conversation to be held.
 pub struct Conversation {
     /// The daemon.
@@ -57,7 +65,7 @@ pub struct Conversation {
     /// What goes with messages.
     pub letters: Box<dyn Letters>,
     /// What is said at its beginning.
-    pub greeting: String,
+    pub greeting: Greeting,
 }
 
 impl Conversation {
@@ -95,7 +103,10 @@ impl Conversation {
             began: Instant::now(),
             heard: Instant::now(),
         };
-        talk.painter.show(&Piece::Line((DIM, greeting)));
+        // In front of everything: what it is about, then how it is held.
+        let title = cut(&greeting.title, talk.painter.width());
+        talk.painter.show(&Piece::Line((BOLD, title)));
+        talk.painter.show(&Piece::Line((DIM, greeting.about)));
         for fact in known {
             // Nothing of what was before is to be done.
             drop(talk.core.handle(Event::Heard(News::Fact(fact)), Duration::ZERO));
@@ -142,6 +153,7 @@ impl Talk {
             let first = inputs.recv_timeout(rest).ok();
             // Before anything is written: what stands there has been wrapped anew already.
             self.painter.resize(size().0);
+            self.core.resize(self.painter.width());
             let mut exit = self.take(first)?;
             for input in inputs.try_iter().take(MAX_AT_ONCE) {
                 exit = match exit {

@@ -104,7 +104,6 @@ fn row(session: &SessionView, len: usize, now: Timestamp) -> Vec<(Style, String)
     if session.queued > 0 {
         status.push_str(&format!(" +{}", session.queued));
     }
-    let home = std::env::var("HOME").ok();
     vec![
         (
             BOLD,
@@ -117,7 +116,7 @@ fn row(session: &SessionView, len: usize, now: Timestamp) -> Vec<(Style, String)
         (style(session), status),
         (DIM, if is_unknown(session) { String::new() } else { age(session.since, now) }),
         (PLAIN, sanitise::line(&session.agent)),
-        (DIM, directory(&sanitise::line(&session.working_dir), home.as_deref())),
+        (DIM, home_as_tilde(&sanitise::line(&session.working_dir))),
     ]
 }
 
@@ -130,6 +129,11 @@ fn age(since: Timestamp, now: Timestamp) -> String {
         3600..86_400 => format!("{}h", seconds / 3600),
         _ => format!("{}d", seconds / 86_400),
     }
+}
+
+/// Writes a path as people do: the home directory as `~`.
+pub fn home_as_tilde(path: &str) -> String {
+    directory(path, std::env::var("HOME").ok().as_deref())
 }
 
 fn directory(path: &str, home: Option<&str>) -> String {

@@ -4,12 +4,14 @@
 use clap::{Args as _, FromArgMatches};
 use rekindle_client::run_start::find_run_start;
 use rekindle_client::{Client, Exit, Failure};
-use rekindle_conversation::{Conversation, Letters, is_possible};
+use rekindle_conversation::{Conversation, Greeting, Letters, is_possible};
+use rekindle_display::session_table::home_as_tilde;
 use rekindle_terminal::sanitise;
 use rekindle_wire::request::{AgentChoice, Content, NewMessage, NewSession};
 use rekindle_wire::view::SessionView;
 
 use super::Context;
+use crate::agent_choice::note_download;
 use crate::env_arg::{environment_of, umask_for};
 use crate::session_arg::{current_dir, find_latest};
 use crate::session_options::SessionOptions;
@@ -38,8 +40,10 @@ pub(super) fn with(context: Context, client: Client, id: &str, all: bool) -> Res
         Some(run) if !all => find_run_start(&client, id, session.last_seq, run.run_id.as_str())?,
         _ => 0,
     };
-    let (title, agent) = (sanitise::line(&session.title), sanitise::line(&session.agent));
-    let greeting = format!("{title} · {agent} in {} · {KEYS}", sanitise::line(&session.working_dir));
+    let greeting = Greeting {
+        title: sanitise::line(&session.title),
+        about: about(&session.agent, &session.working_dir),
+    };
     let payloads = context.blobs();
     let letters = Box::new(Ours { context, new: None });
     Conversation { client, session: Some(id.to_owned()), after, payloads, letters, greeting }.hold()
@@ -53,13 +57,23 @@ fn begin(context: Context, client: Client) -> Result<Exit, Failure> {
     let elsewhere = context.server.as_ref().map(|_| &client);
     let new = options.session(&context, elsewhere)?;
     let agent = match &new.agent {
-        AgentChoice::Known(name) => name.clone(),
+        AgentChoice::Known(name) => {
+            if elsewhere.is_none() {
+                note_download(name);
+            }
+            name.clone()
+        }
         AgentChoice::Command { command, .. } => command.join(" "),
     };
-    let greeting = format!("a new session with {agent} in {} · {KEYS}", sanitise::line(&current_dir()?));
+    let greeting = Greeting { title: "A new session".into(), about: about(&agent, &current_dir()?) };
     let payloads = context.blobs();
     let letters = Box::new(Ours { context, new: Some(new) });
     Conversation { client, session: None, after: 0, payloads, letters, greeting }.hold()
+}
+
+/// Says with whom and where one converses, and how.
+fn about(agent: &str, dir: &str) -> String {
+    format!("{} in {} · {KEYS}", sanitise::line(agent), home_as_tilde(&sanitise::line(dir)))
 }
 
 /// What our environment adds to messages.

@@ -9,9 +9,13 @@ use rekindle_terminal::sanitise;
 use super::questions::{Meaning, Warned};
 use super::slash_commands::{self, Completion, Slash, Typed};
 use super::{ChangeOf, Core, Key, Request};
+use crate::layout::gist;
 
 /// What Ctrl-C says when there is nothing to clear.
 const HOW_TO_LEAVE: &str = "/cancel stops the agent; Ctrl-D or /detach leaves, and the agent works on";
+
+/// Columns of a command that is shown again.
+const TOLD: usize = 60;
 
 impl Core {
     pub(super) fn key(&mut self, key: Key, now: Duration) {
@@ -94,7 +98,7 @@ impl Core {
         match slash_commands::read(&text, &self.commands) {
             Typed::Command(command, argument) => {
                 self.taken(&text);
-                return self.run(command, argument);
+                return self.run(command, argument, &text);
             }
             Typed::Unknown(name) => {
                 let text = format!(
@@ -150,9 +154,13 @@ impl Core {
         }
     }
 
-    fn run(&mut self, command: Slash, argument: &str) {
+    fn run(&mut self, command: Slash, argument: &str, line: &str) {
         if self.session.is_none() && !matches!(command, Slash::Detach | Slash::Help | Slash::Tasks) {
             return self.note(WARN, "there is no session yet: your first message begins it");
+        }
+        // What is said next is the answer to it; leaving speaks for itself.
+        if command != Slash::Detach {
+            self.say(DIM, format!("> {}", gist(line, TOLD)));
         }
         match command {
             Slash::Cancel => self.ask(Request::Cancel),
@@ -180,7 +188,9 @@ impl Core {
             Slash::Fork => self.ask(Request::Fork),
             Slash::Tasks => self.ask(Request::Tasks),
             Slash::Detach => self.leave(),
-            Slash::Help => slash_commands::help(&self.commands).into_iter().for_each(|line| self.line(line)),
+            Slash::Help => {
+                slash_commands::help(&self.commands, self.width).into_iter().for_each(|line| self.line(line))
+            }
         }
     }
 }

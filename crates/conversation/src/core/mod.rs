@@ -139,15 +139,22 @@ pub(crate) struct Core {
     planned: Option<String>,
     /// It ends as soon as what was sent is acknowledged.
     leaving: bool,
+    /// Columns of the terminal, for what is laid out in some.
+    width: usize,
     effects: Vec<Effect>,
 }
 
 impl Core {
     /// Begins a conversation with a session, or with none yet.
     pub(crate) fn new(session: Option<String>, standing: Standing) -> Core {
-        let mut core = Core { session, ..Core::default() };
+        let mut core = Core { session, width: 80, ..Core::default() };
         core.status.stand(standing);
         core
+    }
+
+    /// The terminal has so many columns.
+    pub(crate) fn resize(&mut self, width: usize) {
+        self.width = width;
     }
 
     /// Takes what came in at a time; returns what is to be done.

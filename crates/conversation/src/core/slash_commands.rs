@@ -1,7 +1,7 @@
 //! Lines that are commands: which there are, and how they are completed. Pure.
 
 use rekindle_display::live::diff::Styled;
-use rekindle_terminal::output::{BOLD, DIM, PLAIN, columns};
+use rekindle_terminal::output::{BOLD, DIM, PLAIN, columns, wrap};
 
 use super::status::Offer;
 
@@ -45,6 +45,9 @@ const KEYS: &[&str] = &[
     "Up and Down bring back what you sent, Tab completes, Ctrl-C clears the line.",
     "A question is answered by its number, y or n on an empty line, or by a word.",
 ];
+
+/// Columns of names beside which what they do is lined up: a longer one moves its own line only.
+const MAX_NAME: usize = 24;
 
 /// What a line is.
 #[derive(Debug, PartialEq, Eq)]
@@ -120,23 +123,24 @@ fn common_beginning<'a>(names: &[&'a str]) -> &'a str {
     &first[..common.last().unwrap_or(0)]
 }
 
-/// Returns the list of commands and keys.
-pub(super) fn help(theirs: &[AgentCommand]) -> Vec<Styled> {
+/// Returns the list of commands and keys for a terminal of a width.
+pub(super) fn help(theirs: &[AgentCommand], width: usize) -> Vec<Styled> {
     let ours =
         COMMANDS.iter().map(|(name, argument, _, what)| (format!("/{name} {argument}"), (*what).to_owned()));
     let theirs: Vec<(String, String)> =
         theirs.iter().map(|command| (format!("/{}", command.name), command.description.clone())).collect();
-    let width = |(name, _): &(String, String)| columns(name);
-    let most = ours.clone().map(|row| width(&row)).chain(theirs.iter().map(width)).max().unwrap_or(0);
+    let most = ours.clone().map(|row| columns(&row.0)).chain(theirs.iter().map(|row| columns(&row.0)));
+    let most = most.max().unwrap_or(0).min(MAX_NAME);
     let row = |(name, what): (String, String)| {
-        let room = " ".repeat(most - columns(&name));
-        (PLAIN, format!("  {name}{room}  {what}").trim_end().to_owned())
+        let room = " ".repeat(most.saturating_sub(columns(&name)));
+        let text = wrap(&what, width, &format!("  {name}{room}  "), &" ".repeat(most + 4));
+        text.lines().map(|line| (PLAIN, line.trim_end().to_owned())).collect::<Vec<_>>()
     };
     let mut lines = vec![(BOLD, "Commands".to_owned())];
-    lines.extend(ours.map(row));
+    lines.extend(ours.flat_map(row));
     if !theirs.is_empty() {
         lines.push((BOLD, "The agent's own".to_owned()));
-        lines.extend(theirs.into_iter().map(row));
+        lines.extend(theirs.into_iter().flat_map(row));
     }
     lines.extend(KEYS.iter().map(|keys| (DIM, (*keys).to_owned())));
     lines
@@ -221,12 +225,17 @@ mod tests {
     fn lists_have_everything_and_mark_what_is_wanted() {
         let text =
             |lines: Vec<Styled>| lines.into_iter().map(|(_, line)| line).collect::<Vec<_>>().join("\n");
-        let shown = text(help(&theirs()));
+        let shown = text(help(&theirs(), 80));
         for (name, ..) in COMMANDS {
             assert!(shown.contains(&format!("\n  /{name} ")), "{name} in\n{shown}");
         }
         assert!(shown.contains("/mcp:fetch"), "{shown}");
-        assert!(!text(help(&[])).contains("The agent's own"));
+        assert!(!text(help(&[], 80)).contains("The agent's own"));
+        let long = AgentCommand { name: "go".into(), description: "one two three four five six".into() };
+        let narrow = text(help(&[long], 34));
+        let (name, indent) = (format!("  /go{:12}", ""), " ".repeat(17));
+        let expected = format!("\n{name}one two three\n{indent}four five six\n");
+        assert!(narrow.contains(&expected), "{narrow}");
         assert_eq!(
             text(list("mode", &offers(), None)),
             "* ask  Ask first\n  plan\n  yolo  Never ask\n/mode NAME chooses one"
