@@ -112,7 +112,7 @@ pub enum ProbeError {
         source: std::io::Error,
     },
     /// It cannot be spoken with.
-    #[error("cannot speak with the agent")]
+    #[error("cannot talk to the agent")]
     Pipe(#[source] std::io::Error),
     /// It ended.
     #[error("the agent ended before it answered")]
@@ -124,10 +124,10 @@ pub enum ProbeError {
     #[error("the agent wrote {MAX_OUTPUT} bytes without an answer")]
     Flood,
     /// It refused.
-    #[error("the agent refused to be greeted")]
+    #[error("the agent refused the first request (initialize)")]
     Refused(#[source] Failure),
     /// It makes no session.
-    #[error("the agent makes no session, so that it is not known what it offers")]
+    #[error("the agent cannot create a session, so it is not known what it offers")]
     NoSession(#[source] Failure),
 }
 

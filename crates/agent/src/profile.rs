@@ -109,7 +109,7 @@ pub enum Answer<'a> {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum AnswerError {
     /// There is no such option.
-    #[error("there is no option {wanted:?}; there is {}", list(.offered))]
+    #[error("there is no option {wanted:?}; choose from {}", list(.offered))]
     NoSuchOption {
         /// What was wanted.
         wanted: String,

@@ -123,10 +123,10 @@ fn ask(names: &[&'static str]) -> Result<String, Failure> {
 fn download(names: &[&'static str], found: &[FoundAgent]) -> Result<String, Failure> {
     let [name] = names else {
         let programs = names.join(" and ");
-        anstream::eprintln!("{programs} are here, but not the adapters that Rekindle needs for them.");
+        anstream::eprintln!("{programs} are installed, but not the adapters that Rekindle needs for them.");
         return ask(names);
     };
-    anstream::eprintln!("{name} is here, but not the adapter that Rekindle talks to it through.");
+    anstream::eprintln!("{name} is installed, but not the adapter that Rekindle talks to it through.");
     if confirmed("Download it with npx now?")? { Ok(chosen(name)) } else { Err(none(found)) }
 }
 
@@ -136,16 +136,15 @@ fn chosen(name: &str) -> String {
     let file = path.map_or("config.toml".into(), |path| home_as_tilde(&path));
     anstream::eprintln!(
         "{}",
-        styled(DIM, format_args!("to be asked no more, put into {file}: agent = \"{name}\""))
+        styled(DIM, format_args!("to skip this question, put into {file}: agent = \"{name}\""))
     );
     name.to_owned()
 }
 
 fn several(names: &[&str]) -> Failure {
-    Failure::usage("which_agent", format!("several agents are here: {}", names.join(", "))).hint(format!(
-        "name one with --agent {}, or put it into config.toml: agent = \"{}\"",
-        names[0], names[0]
-    ))
+    Failure::usage("which_agent", format!("several agents are installed: {}", names.join(", "))).hint(
+        format!("name one with --agent {}, or put it into config.toml: agent = \"{}\"", names[0], names[0]),
+    )
 }
 
 /// Says that an agent is downloaded before it begins, where it is: nothing else is heard until then.
@@ -167,7 +166,7 @@ pub(crate) fn note_download(name: &str) {
 fn without_adapter(agent: &FoundAgent) -> Option<Failure> {
     let (program, FoundAgent { id, install, .. }) = (agent.adapts.as_ref()?, agent);
     let message = format!(
-        "no agent can be run yet: {program} is here, but not the adapter that Rekindle talks to it through"
+        "no agent can be run yet: {program} is installed, but not the adapter through which Rekindle talks to it"
     );
     let hint = match agent.how {
         How::Fetched => {
@@ -185,7 +184,7 @@ fn none(found: &[FoundAgent]) -> Failure {
     let lines: String =
         found.iter().take(SHOWN).map(|agent| format!("\n  {:10}  {}", agent.id, agent.install)).collect();
     Failure::usage("no_agent", "no known agent is installed".into()).hint(format!(
-        "install one of these and sign in (rekindle agents lists all):{lines}\nany command will do: rekindle run TEXT -- COMMAND; \
+        "install one of these and sign in (rekindle agents lists all):{lines}\nany other command works too: rekindle run TEXT -- COMMAND; \
          to see what Rekindle does without an agent: rekindle demo"
     ))
 }
@@ -250,7 +249,7 @@ mod tests {
         claude.adapts = Some("/usr/bin/claude".into());
         let failure = none(&found).to_json().to_string();
         assert!(
-            failure.contains("/usr/bin/claude is here") && failure.contains("rekindle run -a claude"),
+            failure.contains("/usr/bin/claude is installed") && failure.contains("rekindle run -a claude"),
             "{failure}"
         );
     }

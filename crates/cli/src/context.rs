@@ -51,10 +51,10 @@ impl Unheard {
     /// Says it of the daemon itself.
     pub(crate) fn daemon_text(self) -> String {
         match self {
-            Unheard::None => "none runs".into(),
+            Unheard::None => "none is running".into(),
             Unheard::Silent(pid) => format!("process {pid} does not answer"),
             Unheard::Cut => "cannot be reached".into(),
-            Unheard::Full(pid) => format!("process {pid} takes no more connections"),
+            Unheard::Full(pid) => format!("process {pid} accepts no more connections"),
         }
     }
 }
@@ -73,7 +73,10 @@ impl Context {
     /// Says so if a command that needs the home itself is asked of a daemon elsewhere.
     pub(crate) fn only_here(self, command: &str) -> Result<Context, Failure> {
         let Some(server) = &self.server else { return Ok(self) };
-        let message = format!("rekindle {command} works on the home itself, and {} is elsewhere", server.url);
+        let message = format!(
+            "rekindle {command} works on the files of the home, and {} is on another machine",
+            server.url
+        );
         Err(Failure::usage("only_here", message)
             .hint("leave out --server, unset REKINDLE_SERVER, or run it on the daemon's machine"))
     }
@@ -116,7 +119,7 @@ impl Context {
             return ask(&client).map(Ok);
         }
         let note = |why: &str, then: &str| {
-            anstream::eprintln!("note: {why}; this is what the disk says. {then}");
+            anstream::eprintln!("note: {why}; this is read from disk. {then}");
         };
         let deadline = Instant::now() + GOING;
         let mut noted = false;
@@ -144,7 +147,7 @@ impl Context {
                     return Ok(Err(Unheard::Silent(pid)));
                 }
                 Err(failure) if failure.code() == "too_many_connections" => {
-                    note(&Unheard::Full(pid).text(), "Someone has very many open");
+                    note(&Unheard::Full(pid).text(), "Some program has very many open");
                     return Ok(Err(Unheard::Full(pid)));
                 }
                 told => return told.map(Ok),
@@ -163,9 +166,9 @@ impl Context {
     /// Returns the daemon, or says that there is none: for what makes no sense without one.
     pub(crate) fn living_daemon(&self) -> Result<Client, Failure> {
         self.daemon()?.ok_or_else(|| {
-            let message = format!("no daemon runs for {}", self.home.display());
+            let message = format!("no daemon is running for {}", self.home.display());
             Failure::no_daemon(message)
-                .hint("rekindle serve runs one; rekindle run and rekindle attach start it by themselves")
+                .hint("rekindle serve runs one; rekindle run and rekindle attach start one automatically")
         })
     }
 

@@ -59,9 +59,9 @@ fn lacks(id: &str, missing: &[&str], here: bool, again: impl FnOnce(&str) -> Str
     let message = format!("the agent of {id} needs {names}, which {nowhere}: nothing was sent");
     let again = ours(again(&given));
     let hint = if here {
-        format!("set it here and try again, or give it: {again}")
+        format!("set it in this shell and try again, or pass it: {again}")
     } else {
-        format!("give it: {again}; --env NAME alone hands over what this shell has")
+        format!("pass it: {again}; --env NAME alone passes the value from this shell")
     };
     Failure::failed("env_missing", anyhow::Error::msg(message)).hint(hint)
 }
@@ -94,7 +94,7 @@ fn environment(
             None => (variable.as_str(), std::env::var(variable).ok()),
         };
         let value = value.filter(|_| !name.is_empty()).ok_or_else(|| {
-            Failure::usage("no_such_variable", format!("--env {variable}: there is no such variable here"))
+            Failure::usage("no_such_variable", format!("--env {variable}: this shell has no such variable"))
                 .hint("--env NAME=VALUE gives it a value")
         })?;
         env.insert(name.to_owned(), value);

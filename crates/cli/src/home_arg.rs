@@ -26,11 +26,8 @@ impl HomeArg {
         let named = self.home.clone().into_iter().chain(variable("REKINDLE_HOME")).next();
         let path = named.or_else(default_home).filter(|path| !path.as_os_str().is_empty());
         let path = path.ok_or_else(|| {
-            Failure::usage(
-                "home_unknown",
-                "it is not known where the Rekindle home is: $HOME is not set".into(),
-            )
-            .hint("name it with --home PATH or $REKINDLE_HOME")
+            Failure::usage("home_unknown", "cannot tell where the Rekindle home is: $HOME is not set".into())
+                .hint("name it with --home PATH or $REKINDLE_HOME")
         })?;
         // So that what is said of it holds in every directory. Without a current one it stays as it is.
         Ok(std::path::absolute(&path).unwrap_or(path))
@@ -43,7 +40,7 @@ pub(crate) fn could_be(home: &Path) -> Result<(), Failure> {
     let Some(above) = home.parent() else { return Ok(()) };
     let why = match std::fs::read_dir(above) {
         // Nobody can put anything there.
-        Ok(_) if above.starts_with("/proc") => "it holds no files of ours".into(),
+        Ok(_) if above.starts_with("/proc") => "no home can be made there".into(),
         Ok(_) => return Ok(()),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
             if default_home().as_deref() == Some(home) {
@@ -54,7 +51,7 @@ pub(crate) fn could_be(home: &Path) -> Result<(), Failure> {
         Err(error) => error.to_string(),
     };
     let error = anyhow::anyhow!(
-        "there is no Rekindle home at {}, nor can there be in {}: {why}",
+        "there is no Rekindle home at {}, and none can be made in {}: {why}",
         home.display(),
         above.display()
     );

@@ -99,8 +99,10 @@ fn name_session_in_panics() {
         print(panic);
         if let Some(Work { session, doing }) = crash_report::current() {
             // Nobody may be reading what we say.
-            let _ =
-                writeln!(std::io::stderr(), "this was about {session} ({doing}): a bug, please report it");
+            let _ = writeln!(
+                std::io::stderr(),
+                "this happened while working on {session} ({doing}): it is a bug, please report it"
+            );
         }
     }));
 }

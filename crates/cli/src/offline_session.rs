@@ -52,7 +52,7 @@ impl<'a> Looker<'a> {
         let ended = state.run.as_ref().is_some_and(|run| run.end.is_some());
         let log = if ended { self.home.reader(state.id).ok() } else { None };
         let run = run_view(state, log.and_then(|log| run_end_reason(state, &log)));
-        let unrestored = "its files are not all restored yet: the next daemon goes on with that";
+        let unrestored = "its files are not all restored yet: the next daemon continues with that";
         let policy = || held_without_daemon(state).filter(|_| is_cut).map(|held| held.words().to_owned());
         SessionView {
             held: state.restoring.as_ref().map(|_| unrestored.to_owned()).or_else(policy),

@@ -43,7 +43,7 @@ fn join(words: &str, piped: &str) -> String {
 
 fn unreadable(what: &str, error: &std::io::Error) -> Failure {
     let why = match error.kind() {
-        std::io::ErrorKind::InvalidData => "it is no text in UTF-8".to_owned(),
+        std::io::ErrorKind::InvalidData => "it is not valid UTF-8".to_owned(),
         _ => error.to_string(),
     };
     Failure::usage("prompt_unreadable", format!("the prompt cannot be read from {what}: {why}"))

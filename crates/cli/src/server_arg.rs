@@ -64,14 +64,14 @@ impl ServerArg {
 fn read(file: &Path) -> Result<Secret, Failure> {
     let unread = |why: String| {
         Failure::usage("token_file", format!("{} cannot be read: {why}", file.display()))
-            .hint("it holds what rekindle token create printed")
+            .hint("it must contain what rekindle token create printed")
     };
     let metadata = file.metadata().map_err(|error| unread(error.to_string()))?;
     if metadata.len() > MAX_TOKEN as u64 {
         return Err(unread("it is too long for a token".into()));
     }
     if metadata.permissions().mode() & 0o077 != 0 {
-        anstream::eprintln!("note: others may read {0}: chmod 600 {0}", file.display());
+        anstream::eprintln!("note: other users can read {0}: chmod 600 {0}", file.display());
     }
     let text = std::fs::read_to_string(file).map_err(|error| unread(error.to_string()))?;
     secret(&text, &file.display().to_string())
@@ -81,7 +81,7 @@ fn secret(text: &str, place: &str) -> Result<Secret, Failure> {
     let text = text.trim();
     if text.is_empty() || text.len() > MAX_TOKEN || !text.bytes().all(|byte| byte.is_ascii_graphic()) {
         // What stands there may be a secret all the same, and is not shown.
-        return Err(Failure::usage("token_file", format!("{place} holds no access token"))
+        return Err(Failure::usage("token_file", format!("{place} contains no access token"))
             .hint("one looks like tok_01khz….0123…; rekindle token create prints it"));
     }
     Ok(Secret::new(text))

@@ -121,7 +121,7 @@ fn prefix(name: &str) -> Result<String, Failure> {
     if rest.is_empty() || !clean || whole.len() > MAX_ID_LEN {
         // It may be huge or hostile: the beginning is enough, and quoted.
         let shown: String = name.chars().take(MAX_ID_LEN).collect();
-        let message = format!("{shown:?} is not a session id nor the beginning of one");
+        let message = format!("{shown:?} is neither a session id nor the beginning of one");
         return Err(Failure::usage("bad_session_id", message)
             .hint("ids look like sess_01khz0p6r8… and are made of letters, digits, _ and -"));
     }
@@ -149,18 +149,18 @@ pub(crate) fn current_dir() -> Result<String, Failure> {
     let error = match std::env::current_dir() {
         Ok(path) => match path.into_os_string().into_string() {
             Ok(path) => return Ok(path),
-            Err(path) => format!("the current directory's path is no text: {}", path.display()),
+            Err(path) => format!("the path of the current directory is not valid UTF-8: {}", path.display()),
         },
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-            let gone = "the directory we are in was removed".to_owned();
+            let gone = "the current directory was removed".to_owned();
             return Err(Failure::usage("no_directory", gone).hint(
-                "go to one that is there, with cd DIR, or cd \"$PWD\" if it was made again; --cwd DIR of rekindle run names another",
+                "change to one that exists: cd DIR, or cd \"$PWD\" if it was made again; with rekindle run, --cwd DIR names another",
             ));
         }
-        Err(error) => format!("the current directory cannot be told: {error}"),
+        Err(error) => format!("cannot tell the current directory: {error}"),
     };
     Err(Failure::usage("no_directory", error)
-        .hint("go to another directory, or name the session or the directory"))
+        .hint("change to another directory, or name the session or the directory"))
 }
 
 fn latest_live(client: &Client) -> Result<String, Failure> {

@@ -106,7 +106,7 @@ pub(crate) const ON_UNCERTAIN: &[(&str, &str)] = &[
 pub(crate) fn seconds(text: &str) -> Result<u64, String> {
     let Age(length) = text.parse::<Age>().map_err(|error| error.to_string())?;
     match length.as_secs() {
-        0 => Err("a length of time above 0 is expected, as in 2h".into()),
+        0 => Err("expected a duration above 0, such as 2h".into()),
         seconds => Ok(seconds),
     }
 }
@@ -189,7 +189,7 @@ pub(crate) fn directory(named: Option<&Path>, is_here: bool) -> Result<String, F
     whole
         .into_os_string()
         .into_string()
-        .map_err(|whole| bad(if is_here { path } else { Path::new(&whole) }, "its path is no text"))
+        .map_err(|whole| bad(if is_here { path } else { Path::new(&whole) }, "its path is not valid UTF-8"))
 }
 
 /// Returns the command with its program's path made whole, if it is one from here: the daemon is elsewhere.

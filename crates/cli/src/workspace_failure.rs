@@ -11,12 +11,12 @@ pub(crate) fn failure(error: WorkspaceError) -> Failure {
         WorkspaceError::BadName(_) | WorkspaceError::NotResolved(_) => "rekindle workspace ls lists them",
         WorkspaceError::Capture(CaptureError::Root { .. }) => "name another directory",
         WorkspaceError::Capture(_) => "make room or raise the limit, and try again",
-        WorkspaceError::Tree(_) | WorkspaceError::Blobs(_) => "rekindle doctor looks at the home",
+        WorkspaceError::Tree(_) | WorkspaceError::Blobs(_) => "rekindle doctor checks the home",
         WorkspaceError::Restore(RestoreError::Unfinished { .. }) => "run the same command again",
         WorkspaceError::Restoring { .. } => "wait until that is done, and run the same command again",
-        WorkspaceError::Git(_) | WorkspaceError::Restore(_) => "put right what is named, and run it again",
+        WorkspaceError::Git(_) | WorkspaceError::Restore(_) => "fix what is named, and run it again",
         WorkspaceError::NewerManifest { .. } => "nothing was touched",
-        WorkspaceError::Io { .. } => "rekindle doctor looks at the home",
+        WorkspaceError::Io { .. } => "rekindle doctor checks the home",
     };
     Failure::failed(error.code(), error).hint(hint)
 }

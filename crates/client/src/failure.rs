@@ -185,26 +185,26 @@ impl From<HomeError> for Failure {
     fn from(error: HomeError) -> Failure {
         match &error {
             HomeError::Missing(_) => Failure::unusable("home_missing", error)
-                .hint("name another home with --home PATH or $REKINDLE_HOME; the first command that writes makes one"),
+                .hint("name another home with --home PATH or $REKINDLE_HOME; the first command that writes creates one"),
             HomeError::Newer { .. } => Failure::unusable("home_newer", error)
-                .hint("nothing in it was touched; install the Rekindle that made it, or name another home with --home PATH"),
+                .hint("nothing in it was changed; install the Rekindle that made it, or name another home with --home PATH"),
             HomeError::NotAHome { .. } => {
-                Failure::unusable("home_unreadable", error).hint("rekindle doctor looks at the rest of it")
+                Failure::unusable("home_unreadable", error).hint("rekindle doctor checks the rest of it")
             }
             HomeError::NotEmpty { .. } => Failure::unusable("home_foreign", error)
-                .hint("name another home with --home PATH or $REKINDLE_HOME; nothing in this one was touched"),
+                .hint("name another home with --home PATH or $REKINDLE_HOME; nothing in this one was changed"),
             HomeError::Locked { .. } => Failure::unusable("home_in_use", error)
-                .hint("one process at a time owns a home: `rekindle restart` replaces its daemon while agents work on, --home PATH names another home"),
+                .hint("only one process can use a home at a time: `rekindle restart` replaces its daemon while agents keep working, --home PATH names another home"),
             HomeError::Io(failed) => {
                 let path = shell_word(&failed.path.display().to_string());
                 let hint = match failed.source.kind() {
                     io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
-                        format!("there is no room left: df -h {path} shows how much there is; agents that run keep what they say")
+                        format!("the disk is full: df -h {path} shows how much is used; the output of running agents is kept")
                     }
                     io::ErrorKind::ReadOnlyFilesystem => format!(
                         "the file system is mounted read-only: findmnt -T {path} shows it; --home PATH names another home"
                     ),
-                    _ => format!("check that it is there and yours: ls -ld {path}"),
+                    _ => format!("check that it exists and is yours: ls -ld {path}"),
                 };
                 Failure::unusable("home_unreadable", error).hint(hint)
             }
@@ -216,9 +216,10 @@ impl From<ScanError> for Failure {
     fn from(error: ScanError) -> Failure {
         match &error {
             ScanError::Newer { .. } | ScanError::Unknown { .. } => Failure::unusable("home_newer", error)
-                .hint("nothing was touched; install the Rekindle that wrote it"),
-            ScanError::Read(_) => Failure::unusable("wal_unreadable", error)
-                .hint("rekindle doctor looks at the rest of the home"),
+                .hint("nothing was changed; install the Rekindle that wrote it"),
+            ScanError::Read(_) => {
+                Failure::unusable("wal_unreadable", error).hint("rekindle doctor checks the rest of the home")
+            }
         }
     }
 }
@@ -248,9 +249,9 @@ impl From<LoadError> for Failure {
         match &error {
             LoadError::NotFound(_) => Failure::unusable("session_unknown", error),
             LoadError::Newer { .. } => Failure::failed("session_newer", error)
-                .hint("the file is left alone and other sessions are not concerned; rekindle log still shows the log"),
+                .hint("the file was not changed and other sessions are not affected; rekindle log still shows the log"),
             LoadError::Quarantined { .. } => Failure::failed("session_quarantined", error)
-                .hint("rekindle doctor says more; rekindle doctor --release SESSION has it tried again"),
+                .hint("rekindle doctor says more; rekindle doctor --release SESSION releases it"),
             LoadError::Unread { .. } | LoadError::Read(_) => {
                 Failure::failed("session_unreadable", error).hint("rekindle doctor says what can be done")
             }

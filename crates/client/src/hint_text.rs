@@ -11,66 +11,66 @@ pub(crate) fn hint_text(hint: &Hint) -> Option<Cow<'static, str>> {
         Hint::ListSnapshots => "rekindle snapshot ls",
         Hint::ListTasks => "rekindle task ls",
         Hint::ListWaits => "rekindle waits",
-        Hint::AnswerWaits => "answer them: rekindle waits",
+        Hint::AnswerWaits => "answer them first: rekindle waits lists them",
         Hint::ListAgents => "rekindle agents lists them; any other command: rekindle run TEXT -- COMMAND",
-        Hint::BringVariables => "--env NAME brings one",
-        Hint::TryAgain => "try again in a moment; rekindle status tells how it stands",
-        Hint::CancelFirst => "rekindle cancel first",
-        Hint::CancelOrForce => "rekindle cancel first, or rekindle rm --force",
-        Hint::CancelOrForceRestore => "rekindle cancel first; --force restores the files all the same",
+        Hint::BringVariables => "pass one with --env NAME",
+        Hint::TryAgain => "try again in a moment; rekindle status shows its state",
+        Hint::CancelFirst => "run rekindle cancel first",
+        Hint::CancelOrForce => "run rekindle cancel first, or rekindle rm --force",
+        Hint::CancelOrForceRestore => "run rekindle cancel first, or restore the files anyway with --force",
         Hint::NameEmptyDirectory => {
-            "name a new or an empty directory; --force restores there all the same, and the log tells the way back"
+            "name a new or an empty directory; --force restores there anyway, and the log says how to undo it"
         }
         Hint::ForkElsewhere => {
-            "rekindle fork --files --cwd DIR goes on elsewhere, with the files that were there"
+            "rekindle fork --files --cwd DIR continues in another directory, with the files as they were"
         }
-        Hint::NameNewDirectory => "--cwd DIR names one that is not there yet",
-        Hint::RestoreWithoutGit => "--files --cwd DIR needs no git",
-        Hint::WorkInPlace => "without --worktree it works in the directory itself",
+        Hint::NameNewDirectory => "name one that does not exist yet with --cwd DIR",
+        Hint::RestoreWithoutGit => "use --files --cwd DIR, which needs no git",
+        Hint::WorkInPlace => "leave out --worktree to work in the directory itself",
         Hint::CommitOrCarry => {
-            "commit them first; --dirty ignore leaves them there, --dirty carry copies them"
+            "commit them first, leave them there with --dirty ignore, or copy them with --dirty carry"
         }
-        Hint::NameOtherBranch => "--worktree=BRANCH names another one, --worktree alone a new one",
+        Hint::NameOtherBranch => "use --worktree=BRANCH with another name, or --worktree alone for a new one",
         Hint::CarryFromHead => {
-            "--dirty ignore leaves them there; without --base and BRANCH they can be copied"
+            "leave them there with --dirty ignore; they can be copied only without --base and BRANCH"
         }
-        Hint::RestartDaemon => "rekindle restart; agents work on",
+        Hint::RestartDaemon => "run rekindle restart; agents keep working",
         Hint::ResolveInWorktree => {
-            "have the agent resolve it: rekindle send, as in \"merge main and resolve the conflicts\"; then merge again"
+            "ask the agent to resolve it, for example rekindle send \"merge main and resolve the conflicts\"; then merge again"
         }
         Hint::MergeOrForce => {
-            "rekindle task merge brings it back; rekindle task rm --force keeps what is nowhere else in a git bundle for 30 days"
+            "bring it back with rekindle task merge; or remove it with rekindle task rm --force, which keeps work that exists nowhere else in a git bundle for 30 days"
         }
-        Hint::LeaveFiles => "name another place, or leave the files as they are",
+        Hint::LeaveFiles => "name another place, or leave out the files",
         Hint::EmptyQueue => "rekindle cancel empties the queue",
         Hint::SendMessage => "rekindle send gives the session a new message",
-        Hint::StartSession => "begin another one with rekindle run",
-        Hint::AnswerById => "without a token a wait is answered with rekindle answer",
+        Hint::StartSession => "start another one with rekindle run",
+        Hint::AnswerById => "to answer a wait without a token, use rekindle answer",
         Hint::SetAside => {
-            "rekindle log shows what is whole, rekindle doctor says more; rekindle rm --force ends its agent and sets its files aside"
+            "rekindle log shows the undamaged part, rekindle doctor says more; rekindle rm --force ends its agent and sets its files aside"
         }
         Hint::ExamineHome => "rekindle doctor says what can be done",
-        Hint::ReleaseSession => {
-            "rekindle doctor says more; rekindle doctor --release SESSION has it tried again"
-        }
+        Hint::ReleaseSession => "rekindle doctor says more; rekindle doctor --release SESSION releases it",
         Hint::ListPipelines => "rekindle pipeline ls",
         Hint::TrustConfig { hash } => {
-            return Some(format!("look at what it runs, then: --trust {hash}").into());
+            return Some(format!("review what it runs, then use --trust {hash}").into());
         }
         Hint::CheckConfig => "rekindle pipeline validate says what is wrong with it",
-        Hint::RestoreConfig => "put it back into rekindle.toml, or rekindle pipeline run starts another run",
+        Hint::RestoreConfig => {
+            "undo the change in rekindle.toml, or start another run with rekindle pipeline run"
+        }
         Hint::AcceptConfig => {
-            "--accept-config goes on with what it was started with; rekindle pipeline run starts another run"
+            "continue with what it was started with by --accept-config, or start another run with rekindle pipeline run"
         }
         Hint::ForceResume => {
-            "rekindle pipeline show says why; rekindle pipeline resume --force goes on all the same"
+            "rekindle pipeline show says why; rekindle pipeline resume --force continues it anyway"
         }
         Hint::FollowRun => "rekindle pipeline log -f follows it to its end",
         Hint::DecideDrift => {
-            "rekindle pipeline resume --on-drift restore takes the files back; --on-drift accept takes them as they are"
+            "use rekindle pipeline resume --on-drift restore to restore the files, or --on-drift accept to keep them as they are"
         }
-        Hint::UseWorktrees => "--worktree has each work in a directory of its own",
-        Hint::StartRun => "rekindle pipeline run starts another run",
+        Hint::UseWorktrees => "use --worktree to give each run a directory of its own",
+        Hint::StartRun => "start another run with rekindle pipeline run",
         // Nothing that a command of ours does.
         _ => return None,
     };

@@ -71,7 +71,7 @@ pub const WORDS: &str =
     "logs/daemon.log in the home, or `journalctl --user -u 'rekindle*'` of a service, may say why";
 
 /// What to do about a daemon that is there and of no use.
-pub const REPLACE: &str = "`rekindle restart` replaces it while agents work on";
+pub const REPLACE: &str = "`rekindle restart` replaces it while agents keep working";
 
 /// Entries of a list that are fetched at a time: as many as are given at once.
 const PAGE: usize = 500;
@@ -121,8 +121,8 @@ impl Client {
         let (theirs, ours) = (self.target.version(), env!("CARGO_PKG_VERSION"));
         if theirs != ours {
             let then = match &self.target {
-                Target::Local { .. } => "`rekindle restart` replaces it while agents work on",
-                Target::Remote { .. } => "some things may not be known to both",
+                Target::Local { .. } => "`rekindle restart` replaces it while agents keep working",
+                Target::Remote { .. } => "some features may work in only one of them",
             };
             let theirs = rekindle_terminal::sanitise::line(theirs);
             anstream::eprintln!("note: the daemon is version {theirs}, this is {ours}; {then}");
@@ -199,7 +199,7 @@ impl Client {
     /// Asks for something to be done exactly once: repeated under the same key if the daemon goes away midway.
     pub fn post_once(&mut self, path: &str, body: &impl Serialize) -> Result<Bytes, Failure> {
         self.post_with_key(path, body, &new_key()?, || {
-            anstream::eprintln!("note: the daemon went away; asking its successor");
+            anstream::eprintln!("note: the daemon went away; asking the next one");
         })
     }
 
@@ -277,11 +277,11 @@ pub fn unreachable(place: &DaemonFile) -> Failure {
 pub fn unproven(home: &Path, place: &DaemonFile) -> Failure {
     let (home, pid) = (home.display(), place.pid);
     let error = anyhow::anyhow!(
-        "it cannot be told whether the daemon (process {pid}) serves {home}: daemon.lock is missing"
+        "cannot tell whether the daemon (process {pid}) serves {home}: daemon.lock is missing"
     );
     let failure = Failure::failed("daemon_unproven", error).exit_with(Exit::NoDaemon);
     failure.hint(format!(
-        "if the directory is a copy of another home, remove its daemon.json; if it is the daemon's own, end it with `kill {pid}`: agents work on"
+        "if the directory is a copy of another home, remove its daemon.json; if it is the daemon's own, stop the daemon with `kill {pid}`: agents keep working"
     ))
 }
 
@@ -305,26 +305,26 @@ impl RequestError {
             RequestError::Unreachable { ref path, .. } if path.contains("://") => {
                 let failure = Failure::failed("no_daemon", self).exit_with(Exit::NoDaemon);
                 failure.hint(
-                    "on its machine: rekindle serve --listen ADDRESS:PORT; look what is on the way to it",
+                    "start it on its machine with rekindle serve --listen ADDRESS:PORT, and check firewalls and proxies on the way",
                 )
             }
             RequestError::Unreachable { .. } => Failure::no_daemon(self.to_string()),
             // What `openssl req -x509` makes unless it is told otherwise.
             RequestError::Untrusted { ref source, .. } if source.to_string().contains("CaUsedAsEndEntity") => {
                 Failure::failed("untrusted", self).exit_with(Exit::NoDaemon).hint(
-                    "the server shows the certificate of an authority (CA:TRUE), which nobody may take from a server: \
-                     make one with -addext basicConstraints=critical,CA:FALSE",
+                    "the server's certificate is marked as a certificate authority (CA:TRUE), which must not be \
+                     accepted from a server: make one with -addext basicConstraints=critical,CA:FALSE",
                 )
             }
             RequestError::Untrusted { .. } => Failure::failed("untrusted", self).exit_with(Exit::NoDaemon).hint(
-                "--ca FILE names a certificate to trust in; it must be good for the host as it is named",
+                "--ca FILE names a certificate to trust; it must be valid for the host name that you use",
             ),
             RequestError::AnotherHome { .. } => Failure::failed("another_home", self).exit_with(Exit::NoDaemon).hint(
-                "nothing was asked of it. If no daemon of the home that you meant runs, remove daemon.json from it: it was left \
-                 behind there",
+                "nothing was sent to it. If no daemon is running for the home that you meant, remove daemon.json from that \
+                 home: it is a leftover",
             ),
             RequestError::ConnectionLost(_) => Failure::failed("outcome_unknown", self)
-                .hint("it may have been done: look with rekindle ps before you repeat it"),
+                .hint("it may have taken effect: check with rekindle ps before you repeat it"),
             RequestError::Malformed(_) => Failure::failed("request", self),
         })
     }
@@ -339,7 +339,7 @@ pub fn read<T: DeserializeOwned>(body: &[u8]) -> Result<T, Failure> {
     serde_json::from_slice(body).map_err(|error| {
         let error = anyhow::Error::new(error).context("the daemon's answer cannot be understood");
         Failure::failed("answer_unreadable", error)
-            .hint("rekindle restart, if its version is another than ours")
+            .hint("run rekindle restart if its version differs from this one")
     })
 }
 

@@ -18,7 +18,9 @@ impl FromStr for Address {
         if let Ok(port) = port.parse::<u16>() {
             return Ok(Address((Ipv4Addr::LOCALHOST, port).into()));
         }
-        text.parse().map(Address).map_err(|_| "an address is 127.0.0.1:PORT, [::1]:PORT or PORT alone".into())
+        text.parse()
+            .map(Address)
+            .map_err(|_| "expected an address such as 127.0.0.1:PORT, [::1]:PORT, or a PORT alone".into())
     }
 }
 

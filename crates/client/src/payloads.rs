@@ -32,7 +32,11 @@ fn fetch(server: Arc<Server>, blob: BlobId) -> Result<Vec<u8>, String> {
         let client = Client::elsewhere(server).map_err(|failure| failure.message())?;
         let bytes = client.blob(&blob).map_err(|failure| failure.message())?;
         // A name is the hash of what it names.
-        if BlobId::of(&bytes) == blob { Ok(bytes.into()) } else { Err("what came is something else".into()) }
+        if BlobId::of(&bytes) == blob {
+            Ok(bytes.into())
+        } else {
+            Err("the answer has other contents".into())
+        }
     });
-    asked.join().unwrap_or_else(|_| Err("it could not be asked for".into()))
+    asked.join().unwrap_or_else(|_| Err("it could not be requested".into()))
 }

@@ -9,7 +9,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 #[derive(Debug, thiserror::Error)]
 pub enum RequestError {
     /// Nobody listens: nothing was asked.
-    #[error("nobody answers at {path}")]
+    #[error("no daemon answers at {path}")]
     Unreachable {
         /// The socket, or the server.
         path: String,
@@ -18,7 +18,7 @@ pub enum RequestError {
         source: io::Error,
     },
     /// Whoever answers does not prove to be the one that is meant: nothing was asked.
-    #[error("who answers at {path} cannot be trusted")]
+    #[error("the server at {path} cannot be trusted")]
     Untrusted {
         /// The server.
         path: String,

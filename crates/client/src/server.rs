@@ -53,13 +53,13 @@ impl Server {
     pub fn new(url: &str, token: Option<Secret>, ca: Option<&Path>) -> Result<Server, Failure> {
         let shown: String = url.chars().take(200).collect();
         let bad = |why: &str| {
-            Failure::usage("bad_server", format!("{shown:?} names no server: {why}"))
+            Failure::usage("bad_server", format!("{shown:?} is not the address of a server: {why}"))
                 .hint("https://HOST:PORT, or http://127.0.0.1:PORT on this machine or through a tunnel")
         };
-        let uri: Uri = url.trim_end_matches('/').parse().map_err(|_| bad("it is no URL"))?;
+        let uri: Uri = url.trim_end_matches('/').parse().map_err(|_| bad("it is not a URL"))?;
         let authority = uri.authority().ok_or_else(|| bad("it begins with neither http:// nor https://"))?;
         if !matches!(uri.path_and_query().map(|rest| rest.as_str()), None | Some("" | "/")) {
-            return Err(bad("nothing follows the port"));
+            return Err(bad("there must be nothing after the port"));
         }
         if authority.as_str().contains('@') {
             return Err(bad("a token is given with --token-file or $REKINDLE_TOKEN"));
@@ -67,16 +67,17 @@ impl Server {
         let host = authority.host().trim_start_matches('[').trim_end_matches(']').to_owned();
         let (tls, port) = match uri.scheme_str() {
             Some("https") => {
-                let name = ServerName::try_from(host.clone()).map_err(|_| bad("its host is no name"))?;
+                let name =
+                    ServerName::try_from(host.clone()).map_err(|_| bad("its host is not a valid name"))?;
                 (Some((trust(ca)?, name)), 443)
             }
             Some("http") if is_this_machine(&host) => (None, 80),
-            Some("http") => return Err(bad("a token would go there in the clear")),
+            Some("http") => return Err(bad("a token would be sent unencrypted")),
             _ => return Err(bad("it begins with neither http:// nor https://")),
         };
         let port = match authority.as_str().strip_prefix(authority.host()).unwrap_or_default() {
             "" => port,
-            named => named.trim_start_matches(':').parse().map_err(|_| bad("its port is none"))?,
+            named => named.trim_start_matches(':').parse().map_err(|_| bad("its port is not valid"))?,
         };
         Ok(Server {
             url: shown.trim_end_matches('/').into(),
@@ -115,8 +116,8 @@ fn trust(ca: Option<&Path>) -> Result<Arc<ClientConfig>, Failure> {
     match ca {
         Some(file) => {
             let bad = |why: String| {
-                Failure::usage("bad_ca", format!("{} holds no certificate: {why}", file.display()))
-                    .hint("--ca names a file with certificates in PEM form")
+                Failure::usage("bad_ca", format!("{} contains no certificate: {why}", file.display()))
+                    .hint("--ca names a file with certificates in PEM format")
             };
             let certificates = CertificateDer::pem_file_iter(file).map_err(|error| bad(error.to_string()))?;
             for certificate in certificates {
@@ -124,7 +125,7 @@ fn trust(ca: Option<&Path>) -> Result<Arc<ClientConfig>, Failure> {
                 roots.add(certificate).map_err(|error| bad(error.to_string()))?;
             }
             if roots.is_empty() {
-                return Err(bad("there is none in PEM form".into()));
+                return Err(bad("there is none in PEM format".into()));
             }
         }
         None => {

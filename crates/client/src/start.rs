@@ -63,7 +63,7 @@ fn start_service(home: &Path) -> Option<DaemonFile> {
     started
         .inspect_err(|failure| {
             let (why, words) = (failure.message(), unit.journal_hint());
-            anstream::eprintln!("note: {why}; starting a daemon beside the service. {words}");
+            anstream::eprintln!("note: {why}; starting a daemon outside the service. {words}");
         })
         .ok()
 }
@@ -139,8 +139,8 @@ pub fn try_start(home: &Path, arguments: &[&str], env: &[(&str, &Path)]) -> Resu
     let line = child.stdout.take().and_then(|pipe| first_line(pipe, READY));
     let Some(line) = line.filter(|line| !line.trim().is_empty()) else {
         let words = last_log_line(home);
-        return Err(Failure::no_daemon(format!("the daemon was started and is not ready{words}"))
-            .hint(format!("its words are in {}", home.join("logs/daemon.log").display())));
+        return Err(Failure::no_daemon(format!("the daemon was started but is not ready{words}"))
+            .hint(format!("its output is in {}", home.join("logs/daemon.log").display())));
     };
     match serde_json::from_str::<Ready>(&line) {
         Ok(Ready { ready, note }) => {
@@ -165,7 +165,7 @@ pub fn successor(home: &Path, within: Duration) -> Result<DaemonFile, Failure> {
             DaemonState::Cut(place) if Instant::now() >= deadline => return Err(unreachable(&place)),
             DaemonState::Leaves | DaemonState::None if Instant::now() >= deadline => {
                 return Err(Failure::no_daemon("the daemon was stopped")
-                    .hint("agents work on; the next rekindle attach starts it again"));
+                    .hint("agents keep working; the next rekindle attach starts it again"));
             }
             DaemonState::Leaves | DaemonState::Cut(_) | DaemonState::None => std::thread::sleep(LOOK),
         }
@@ -194,7 +194,7 @@ pub fn beside_us(name: &str) -> Result<PathBuf, Failure> {
     if path.is_file() {
         return Ok(path);
     }
-    let message = format!("{} is not there; it belongs beside this program", path.display());
+    let message = format!("{} is missing; it belongs next to this program", path.display());
     Err(Failure::failed("no_holder", anyhow::Error::msg(message))
         .hint("install both binaries; from the sources: cargo build -p rekindle --bins"))
 }

@@ -30,12 +30,12 @@ pub fn make_way(home: &Path) -> Result<(), Failure> {
     if await_end(process, LEAVES_WITHIN).map_err(failed)? {
         return Ok(());
     }
-    tracing::warn!(pid = place.pid, after = ?begin.elapsed(), "the daemon before us does not leave: ending it");
+    tracing::warn!(pid = place.pid, after = ?begin.elapsed(), "the previous daemon does not stop: ending it");
     signal_exactly(process, Signal::KILL).map_err(failed)?;
     if await_end(process, DIES_WITHIN).map_err(failed)? {
         return Ok(());
     }
     let message = format!("process {} does not end", place.pid);
     Err(Failure::failed("takeover", anyhow::Error::msg(message))
-        .hint("look what it waits for: ps -o stat,wchan -p PID"))
+        .hint("see what it is waiting for: ps -o stat,wchan -p PID"))
 }

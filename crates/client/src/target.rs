@@ -79,11 +79,11 @@ impl Target {
     /// Says that it does not come back.
     pub fn lost(&self) -> Failure {
         match self {
-            Target::Local { .. } => Failure::no_daemon("the daemon does not come back")
-                .hint(format!("the agent works on without it; {}", super::WORDS)),
+            Target::Local { .. } => Failure::no_daemon("the daemon did not come back")
+                .hint(format!("the agent keeps working without it; {}", super::WORDS)),
             Target::Remote { server, .. } => {
-                Failure::no_daemon(format!("the daemon at {} does not come back", server.url))
-                    .hint("the agent works on without it; try again later")
+                Failure::no_daemon(format!("the daemon at {} did not come back", server.url))
+                    .hint("the agent keeps working without it; try again later")
             }
         }
     }
@@ -97,9 +97,9 @@ impl Target {
                 Failure::failed(super::SILENT, error).hint(hint)
             }
             Target::Remote { server, .. } => {
-                Failure::failed(super::SILENT, anyhow::anyhow!("nothing is heard from {}", server.url))
+                Failure::failed(super::SILENT, anyhow::anyhow!("no answer from {}", server.url))
                     .exit_with(Exit::NoDaemon)
-                    .hint("look whether it runs, and whether anything on the way keeps connections out")
+                    .hint("check that it is running, and that nothing on the way blocks connections")
             }
         }
     }

@@ -55,7 +55,7 @@ fn style(line: &str) -> anstyle::Style {
 }
 
 fn stat_line(file: &FileDiff) -> Styled {
-    let path = sanitise::line(file.file.path.path.as_deref().unwrap_or("(a name that is no text)"));
+    let path = sanitise::line(file.file.path.path.as_deref().unwrap_or("(a name that is not valid UTF-8)"));
     let lines = file.file.lines_added.zip(file.file.lines_removed);
     let lines = lines.map(|(added, removed)| format!("  +{added} −{removed}")).unwrap_or_default();
     (PLAIN, format!("  {:>8}  {path}{lines}", file.file.change.as_str()))

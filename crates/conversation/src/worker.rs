@@ -146,7 +146,7 @@ impl Worker {
     fn tasks(&self) -> Result<Vec<Styled>, Failure> {
         let TaskList { tasks, .. } = self.client.get("/api/tasks/active")?;
         if tasks.is_empty() {
-            return Ok(vec![(DIM, "no task runs or waits".into())]);
+            return Ok(vec![(DIM, "no task is running or waiting".into())]);
         }
         let mut text = Vec::new();
         write_tasks(&mut text, &tasks, SystemClock.now())?;
@@ -160,8 +160,10 @@ impl Worker {
         match plan.tree {
             None => lines.push((DIM, "files are left as they are".into())),
             Some(_) => {
-                let text =
-                    format!("and files in {} become what they were", sanitise::line(&plan.working_dir));
+                let text = format!(
+                    "and files in {} are restored to what they were",
+                    sanitise::line(&plan.working_dir)
+                );
                 lines.push((WARN, text));
                 // What it did is what is undone; without that the plan is still one.
                 if let Ok(diff) =
@@ -182,12 +184,12 @@ impl Worker {
         let body = self.client.post_with_key(&path, &new, &key, || {})?;
         let Rewound { session, files, notice, .. } = read(&body)?;
         let files = match files {
-            FilesOutcome::Restored => "files are made what they were before it",
+            FilesOutcome::Restored => "files are restored to what they were before it",
             _ => "files are left as they are",
         };
         let lines = vec![
             (COURSE, format!("the latest turn is undone; {files}")),
-            (DIM, format!("the conversation goes on in {}: {}", session.id, sanitise::line(&notice))),
+            (DIM, format!("the conversation continues in {}: {}", session.id, sanitise::line(&notice))),
         ];
         Ok(self.moved(&session, lines))
     }
@@ -197,7 +199,7 @@ impl Worker {
         let body = self.client.post_with_key(&path, &NewFork::default(), &key, || {})?;
         let Forked { session, notice, .. } = read(&body)?;
         let lines = vec![
-            (COURSE, format!("the conversation goes on in {}; {} stays as it is", session.id, self.id())),
+            (COURSE, format!("the conversation continues in {}; {} stays as it is", session.id, self.id())),
             (DIM, sanitise::line(&notice)),
         ];
         Ok(self.moved(&session, lines))

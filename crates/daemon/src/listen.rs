@@ -49,10 +49,10 @@ pub(crate) fn check(listening: &Listening, disk: &dyn Disk, home: &Path) -> Resu
                 .hint("--tls-cert names a certificate in PEM form, with those that vouch for it behind it; --tls-key its key"))?)
         }
         (None, None) => None,
-        _ => return Err(bad("a certificate and its key belong together".into()).hint("--tls-cert FILE --tls-key FILE")),
+        _ => return Err(bad("a certificate needs its key, and a key its certificate".into()).hint("--tls-cert FILE --tls-key FILE")),
     };
     if listening.listen.is_empty() {
-        return Err(bad("it is not said where to listen".into()).hint("--listen 127.0.0.1:PORT"));
+        return Err(bad("the address to listen at is missing".into()).hint("--listen 127.0.0.1:PORT"));
     }
     let named = |name: &String| {
         name.parse::<std::net::Ipv6Addr>().is_err()
@@ -61,19 +61,21 @@ pub(crate) fn check(listening: &Listening, disk: &dyn Disk, home: &Path) -> Resu
     };
     if let Some(name) = listening.hosts.iter().find(|name| !named(name)) {
         return Err(
-            bad(format!("{name:?} is no name of a host")).hint("a name alone, without scheme and port")
+            bad(format!("{name:?} is not a host name")).hint("write the name alone, without scheme and port")
         );
     }
     let beyond = listening.listen.iter().find(|Address(address)| !address.ip().to_canonical().is_loopback());
     if let Some(Address(address)) = beyond {
         if tls.is_none() {
-            return Err(bad(format!("{address} is beyond this machine, where tokens would go in the clear"))
-                .hint("give --tls-cert and --tls-key, or listen at 127.0.0.1 behind a tunnel"));
+            return Err(bad(format!(
+                "{address} can be reached from other machines, and tokens would be sent unencrypted"
+            ))
+            .hint("give --tls-cert and --tls-key, or listen at 127.0.0.1 behind a tunnel"));
         }
         let list = AccessFile::of_home(disk, home, SystemClock.now());
         let active = list.list().map(|(tokens, _)| tokens.active(list.now()));
         if active.map_err(|error| Failure::failed("tokens_unreadable", error))? == 0 {
-            return Err(bad(format!("{address} is beyond this machine, and no access token lets anyone in"))
+            return Err(bad(format!("{address} can be reached from other machines, but there is no access token to let a client in"))
                 .hint("rekindle token create makes one"));
         }
     }
@@ -86,7 +88,7 @@ pub(crate) fn bind(addresses: &[Address]) -> Result<Vec<TcpListener>, Failure> {
         TcpListener::bind(address).map_err(|error| {
             let error = anyhow::Error::new(error).context(format!("cannot listen at {address}"));
             Failure::failed("listen", error)
-                .hint("another program may have it: name another port, or 0 for any")
+                .hint("another program may be using it: choose another port, or 0 for any")
         })
     };
     addresses.iter().map(bind).collect()
@@ -128,12 +130,12 @@ mod tests {
         }
         for beyond in ["0.0.0.0:0", "[::]:0", "10.0.0.5:0", "[::ffff:10.0.0.5]:0"] {
             let refused = check(&at(&["127.0.0.1:0", beyond])).expect_err(beyond);
-            assert!(refused.contains("in the clear"), "{refused}");
+            assert!(refused.contains("unencrypted"), "{refused}");
         }
         let half = Listening { tls_cert: Some("/x".into()), ..at(&["1"]) };
-        assert!(check(&half).is_err_and(|why| why.contains("belong together")));
+        assert!(check(&half).is_err_and(|why| why.contains("needs its key")));
         let bad = Listening { hosts: vec!["https://x".into()], ..at(&["1"]) };
-        assert!(check(&bad).is_err_and(|why| why.contains("no name of a host")));
+        assert!(check(&bad).is_err_and(|why| why.contains("is not a host name")));
         assert!(check(&Listening { hosts: vec!["box".into()], ..Listening::default() }).is_err());
     }
 }

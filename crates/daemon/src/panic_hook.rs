@@ -25,7 +25,7 @@ pub(crate) fn install(
     let layout = Layout::new(home);
     std::panic::set_hook(Box::new(move |panic| {
         let work = crash_report::current();
-        let crash = crash(panic, boot_id, work.map_or("nothing of one session", |work| work.doing));
+        let crash = crash(panic, boot_id, work.map_or("no particular session", |work| work.doing));
         // Best effort: whoever dies cannot wait for room on a disk.
         let reported = work.map(|work| crash_report::report(&*disk, &layout, work.session, crash.clone()));
         let _in_session = work.map(|work| session_span(work.session).entered());

@@ -124,11 +124,11 @@ pub fn run(
     tracing::info!(pid = place.pid, epoch = place.epoch, socket = %place.socket.display(), tcp = place.listen, "serving");
     if has_links && place.listen.is_none() {
         tracing::warn!(
-            "answer links lead nowhere: [notify] base_url is set, and the daemon does not listen on TCP"
+            "answer links do not work: [notify] base_url is set, but the daemon does not listen on TCP"
         );
     }
     if place.listen.is_some() && daemon.access().active() == 0 {
-        tracing::warn!("nobody is let in over TCP yet: rekindle token create makes a token");
+        tracing::warn!("no client is let in over TCP yet: rekindle token create makes a token");
     }
     place.publish(home, || daemon.make_room()).map_err(|error| Failure::failed("daemon_file", error))?;
     let unknown = config.unknown.iter().map(|key| format!("configuration, {key}"));
@@ -178,7 +178,7 @@ fn notification_settings(config: &Config) -> NotificationSettings {
     let sinks = Sinks::new(&config.notify, &machine).sinks;
     for sink in &sinks {
         if let Some(problem) = sink.problem() {
-            tracing::warn!(sink = sink.name(), "it cannot be told anything yet: {problem}");
+            tracing::warn!(sink = sink.name(), "notifications cannot be sent to it yet: {problem}");
         }
     }
     NotificationSettings {

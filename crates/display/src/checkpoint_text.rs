@@ -18,7 +18,7 @@ pub(crate) fn gist(checkpoint: &RunCheckpoint) -> String {
     };
     let late = if checkpoint.how == CheckpointHow::Late { ", late" } else { "" };
     let files = checkpoint.files_touched.as_ref().map(|touched| {
-        let differ = if touched.rules_differ { ", by other rules" } else { "" };
+        let differ = if touched.rules_differ { ", with different rules for which files count" } else { "" };
         let (files, added, removed) = (touched.total, touched.lines_added, touched.lines_removed);
         format!(
             ": {}{differ}",
@@ -56,7 +56,8 @@ pub fn files_text(run: &RunView) -> Option<String> {
         return missing("start", &checkpoints.start).or_else(|| missing("end", &checkpoints.end));
     };
     let is_late = run.checkpoints.end.as_ref().is_some_and(|end| end.how == CheckpointHow::Late);
-    let late = if is_late { ", not all of it by its agent perhaps: nobody was there at its end" } else { "" };
+    let late =
+        if is_late { ", perhaps not all of it by its agent: no daemon was running at its end" } else { "" };
     Some(format!("{}{late}", touched_text(touched)))
 }
 

@@ -12,29 +12,27 @@ pub fn sentences(drift: &Drift) -> Vec<String> {
     if let Some(directory) = &drift.directory {
         let (from, to) = (&directory.from, &directory.to);
         said.push(match directory.change {
-            DirectoryChange::Moved => format!("it works in {to} now, and worked in {from}"),
-            DirectoryChange::Replaced => format!("another directory is at {to}"),
+            DirectoryChange::Moved => format!("it now works in {to}; before, it worked in {from}"),
+            DirectoryChange::Replaced => format!("there is a different directory at {to}"),
             DirectoryChange::OtherFileSystem => {
-                format!("{to} is on another file system: was something mounted there, or is it not any more?")
+                format!(
+                    "{to} is on a different file system: something may have been mounted or unmounted there"
+                )
             }
-            DirectoryChange::Unknown => format!("{to} is not what it was"),
+            DirectoryChange::Unknown => format!("{to} has changed"),
         });
     }
     said.extend(drift.files.as_ref().map(files));
     said.extend(drift.files_unknown.as_ref().map(|why| format!("which files changed is not known: {why}")));
     if let Some(git) = &drift.git {
-        said.push(format!(
-            "the HEAD of git was {} and is {}",
-            head(git.from.as_ref()),
-            head(git.to.as_ref())
-        ));
+        said.push(format!("git HEAD was {} and is {} now", head(git.from.as_ref()), head(git.to.as_ref())));
     }
     said.extend(
-        drift.agent.as_ref().map(|agent| format!("the agent was {} and is {}", agent.from, agent.to)),
+        drift.agent.as_ref().map(|agent| format!("the agent was {} and is {} now", agent.from, agent.to)),
     );
     let value = |value: &Option<String>| value.clone().unwrap_or_else(|| "not set".into());
     said.extend(drift.settings.iter().map(|setting| {
-        format!("{} was {} and is {}", setting.name, value(&setting.from), value(&setting.to))
+        format!("{} was {} and is {} now", setting.name, value(&setting.from), value(&setting.to))
     }));
     said
 }
@@ -55,7 +53,7 @@ fn files(changed: &ChangedFiles) -> String {
         .collect();
     let more = changed.total.saturating_sub(named.len() as u64);
     let more = if more == 0 { String::new() } else { format!(" and {} more", grouped(more)) };
-    let rules = if changed.rules_differ { ", by other rules" } else { "" };
+    let rules = if changed.rules_differ { ", with different rules for which files count" } else { "" };
     format!("{} changed{rules}: {}{more}", plural(changed.total, "file"), named.join(", "))
 }
 
@@ -74,25 +72,28 @@ mod tests {
             ("{}", ""),
             (
                 r#"{"directory":{"change":"moved","from":"/a","to":"/b"}}"#,
-                "it works in /b now, and worked in /a",
+                "it now works in /b; before, it worked in /a",
             ),
-            (r#"{"directory":{"change":"replaced","from":"/a","to":"/a"}}"#, "another directory is at /a"),
+            (
+                r#"{"directory":{"change":"replaced","from":"/a","to":"/a"}}"#,
+                "there is a different directory at /a",
+            ),
             (
                 r#"{"directory":{"change":"other_file_system","from":"/a","to":"/a"}}"#,
-                "/a is on another file system: was something mounted there, or is it not any more?",
+                "/a is on a different file system: something may have been mounted or unmounted there",
             ),
             (
                 r#"{"files":{"total":1200,"rules_differ":true,"first":[{"path":"a","change":"added"},{"path":"b","change":"deleted"}]}}"#,
-                "1,200 files changed, by other rules: a (new), b (deleted) and 1,198 more",
+                "1,200 files changed, with different rules for which files count: a (new), b (deleted) and 1,198 more",
             ),
             (r#"{"files_unknown":"slow"}"#, "which files changed is not known: slow"),
             (
                 r#"{"git":{"from":{"ref":"refs/heads/main","commit":"0123456789abcdef"},"to":null}}"#,
-                "the HEAD of git was main at 0123456789ab and is in no repository",
+                "git HEAD was main at 0123456789ab and is in no repository now",
             ),
             (
                 r#"{"agent":{"from":"c 1","to":"c 2"},"settings":[{"name":"mode","from":null,"to":"plan"}]}"#,
-                "the agent was c 1 and is c 2; mode was not set and is plan",
+                "the agent was c 1 and is c 2 now; mode was not set and is plan now",
             ),
         ] {
             assert_eq!(said(drift), words);

@@ -16,7 +16,7 @@ pub fn sentences(evidence: &Evidence, now: Timestamp) -> Vec<String> {
             HolderProof::Unresponsive => format!("agent process is running but does not answer ({named})"),
             HolderProof::Gone => format!("agent process has exited (confirmed; {named})"),
             HolderProof::Pending => {
-                format!("agent process is recorded; whether it is running was not checked yet ({named})")
+                format!("agent process is recorded; not checked yet whether it is running ({named})")
             }
         });
     }

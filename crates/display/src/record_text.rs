@@ -236,7 +236,7 @@ fn gist(event: &Event<'_>) -> String {
         Event::MessageAgent(message)
         | Event::MessageThought(rekindle_domain::event::MessageThought(message)) => {
             if message.partial {
-                "cut short: the agent died".into()
+                "incomplete: the agent died".into()
             } else {
                 String::new()
             }
@@ -331,7 +331,7 @@ fn gist(event: &Event<'_>) -> String {
 
 /// Says which session took the place of one that was closed, behind whatever else is said of it; nothing if none did.
 pub(crate) fn successor(session: Option<SessionId>) -> String {
-    session.map_or_else(String::new, |session| format!(", {session} took its place"))
+    session.map_or_else(String::new, |session| format!(", {session} replaced it"))
 }
 
 fn by(who: Option<&str>) -> String {

@@ -28,9 +28,9 @@ pub fn print_service(out: &mut dyn Write, survey: &Survey) -> Result<()> {
     line(
         "daemon",
         &match survey.daemon {
-            None => "none runs".into(),
-            Some(pid) if survey.is_daemon_ours() => format!("process {pid}, the service's"),
-            Some(pid) => format!("process {pid}, not the service's, in {}", survey.facts.cgroup),
+            None => "none is running".into(),
+            Some(pid) if survey.is_daemon_ours() => format!("process {pid}, part of the service"),
+            Some(pid) => format!("process {pid}, outside the service, in {}", survey.facts.cgroup),
         },
     )?;
     let yes = |yes: bool| if yes { "yes" } else { "no" };

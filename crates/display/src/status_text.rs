@@ -159,7 +159,7 @@ pub fn last_run(session: &SessionView) -> Option<String> {
 /// Returns what a session was forked from.
 pub fn forked_from(session: &SessionView) -> Option<String> {
     let from = session.forked_from?;
-    Some(format!("from {} behind record {}", from.session_id, from.seq))
+    Some(format!("from {} after record {}", from.session_id, from.seq))
 }
 
 /// Tells whether a session's holder is known to live.
@@ -176,20 +176,22 @@ pub fn meaning(session: &SessionView, unheard: Option<&str>) -> String {
     let wait = session.waits.first().map_or("an answer", |wait| waited_for(wait.kind));
     let detail = session.run.as_ref().and_then(|run| run.detail.as_deref());
     let alone = unheard.filter(|_| agent_lives(session));
-    let unseen = alone.map(|why| format!("; its agent lives on; {why}")).unwrap_or_default();
+    let unseen = alone.map(|why| format!("; its agent keeps running; {why}")).unwrap_or_default();
     let told = match session.status {
         SessionStatus::InterruptedStartup | SessionStatus::InterruptedAgent => match detail {
-            Some(detail) => format!("its run was cut: {detail}"),
+            Some(detail) => format!("its run was interrupted: {detail}"),
             // Nobody goes on with it.
             None if is_damaged(session) => "its agent is gone".into(),
-            None if session.held.is_some() => "its agent is gone; the next daemon reads what it left".into(),
-            None => "its agent is gone; the next daemon reads what it left, and goes on from there".into(),
+            None if session.held.is_some() => {
+                "its agent is gone; the next daemon reads its remaining output".into()
+            }
+            None => "its agent is gone; the next daemon reads its remaining output and continues from there"
+                .into(),
         },
         SessionStatus::InterruptedWaiting => {
             let gone = !is_damaged(session) && session.waits.iter().any(|wait| wait.state == WaitState::Void);
-            let why =
-                if gone { "; its agent is gone: an answer becomes the message of a new run" } else { "" };
-            format!("it was waiting for {wait}, which can no longer be given as it was asked{why}")
+            let why = if gone { "; its agent is gone: an answer starts a new run" } else { "" };
+            format!("it was waiting for {wait}, which can no longer be given to the agent that asked{why}")
         }
         SessionStatus::Waiting if course(session) == Course::Cancelling => {
             format!("its run waited for {wait}, and is being cancelled{unseen}")
@@ -201,23 +203,23 @@ pub fn meaning(session: &SessionView, unheard: Option<&str>) -> String {
         SessionStatus::Running if course(session) == Course::Held => {
             let names = session.missing_env.join(", ");
             return format!(
-                "held, no agent works on its run: it needs {names}, which the daemon does not have"
+                "held, no agent is working on its run: it needs {names}, which the daemon does not have"
             );
         }
         SessionStatus::Running if course(session) == Course::Checkpointing => {
-            "its directory is captured before its agent is given the prompt".into()
+            "a checkpoint of its directory is taken before its agent gets the prompt".into()
         }
         SessionStatus::Running => match alone {
-            Some(why) => format!("its agent works on; {why}"),
+            Some(why) => format!("its agent keeps working; {why}"),
             None => running(session).into(),
         },
         SessionStatus::Idle => match (last_run(session), &session.run) {
             (Some(last), _) => last,
-            (None, None) => "nothing was asked of it yet".into(),
+            (None, None) => "it has not been given a prompt yet".into(),
             (None, Some(RunView { detail: Some(detail), .. })) => {
                 format!("its last run ended with: {detail}")
             }
-            (None, Some(_)) => "its last run is completed".into(),
+            (None, Some(_)) => "its last run completed".into(),
         },
     };
     match course(session) {
@@ -241,11 +243,11 @@ fn running(session: &SessionView) -> &'static str {
         return "its agent is loading the conversation";
     }
     match session.evidence.holder.map(|holder| holder.proof) {
-        Some(HolderProof::Pending) => "its run goes on, as far as the log tells",
+        Some(HolderProof::Pending) => "its run is in progress, according to the log",
         Some(HolderProof::Unresponsive) => {
-            "its run goes on, as far as the log tells; its agent does not answer"
+            "its run is in progress, according to the log; its agent does not answer"
         }
-        _ => "its run goes on",
+        _ => "its run is in progress",
     }
 }
 
@@ -275,7 +277,7 @@ pub fn uncertain(session: &SessionView) -> Vec<String> {
     }
     // Whoever knows which calls it may have been needs no more than them.
     if open.turn && lines.is_empty() {
-        lines.push("what the agent did last may or may not have happened".into());
+        lines.push("the agent's last action may or may not have happened".into());
     }
     lines
 }
@@ -305,22 +307,22 @@ fn next_of_session(session: &SessionView) -> String {
             format!("rekindle doctor says what can be done; {} shows what was recorded", told("log"))
         }
         _ if is_damaged(session) => format!(
-            "restore its log from a backup; rekindle doctor says what else can be done; {} shows what is whole",
+            "restore its log from a backup; rekindle doctor says what else can be done; {} shows the undamaged part",
             told("log")
         ),
         _ if course(session) == Course::Cancelling => format!("{} watches it end", told("attach")),
         _ if course(session) == Course::Closed => {
             let goes_on = match session.replaced_by {
                 Some(successor) => {
-                    format!("{} tells how it goes on", ours(format_args!("status {successor}")))
+                    format!("{} shows how it continues", ours(format_args!("status {successor}")))
                 }
-                None => format!("{} goes on from it in a new session", told("fork")),
+                None => format!("{} continues from it in a new session", told("fork")),
             };
             format!("{goes_on}; {} shows what happened", told("log"))
         }
         _ if !session.missing_env.is_empty() && session.status != SessionStatus::Idle => {
             let names: String = session.missing_env.iter().map(|name| format!(" --env {name}")).collect();
-            format!("{}{names}, where these are set, brings what its agent needs", told("resume"))
+            format!("{}{names}, in a shell where these are set, passes what its agent needs", told("resume"))
         }
         // What was left of it was cancelled; a run that the log does not end yet is cut by the next daemon.
         SessionStatus::InterruptedStartup | SessionStatus::InterruptedAgent
@@ -329,7 +331,7 @@ fn next_of_session(session: &SessionView) -> String {
                 .as_ref()
                 .is_some_and(|run| run.state == RunState::Interrupted && !run.resumable) =>
         {
-            format!("{} TEXT goes on with it; what was left of its run was cancelled", told("send"))
+            format!("{} TEXT continues it; the rest of its run was cancelled", told("send"))
         }
         SessionStatus::InterruptedStartup | SessionStatus::InterruptedAgent if session.profile == "exec" => {
             format!("{} runs its command again, from the beginning", told("resume"))
@@ -343,7 +345,7 @@ fn next_of_session(session: &SessionView) -> String {
         }
         // What nobody answered in time is over; what an agent asked that is gone is listed.
         SessionStatus::InterruptedWaiting if session.waits.is_empty() => {
-            format!("{} TEXT goes on with it", told("send"))
+            format!("{} TEXT continues it", told("send"))
         }
         SessionStatus::InterruptedStartup
         | SessionStatus::InterruptedWaiting
@@ -359,7 +361,7 @@ fn next_of_session(session: &SessionView) -> String {
         SessionStatus::Idle if course(session) == Course::Failed => {
             format!("{} TEXT tries again; {} shows what it did", told("send"), told("log"))
         }
-        SessionStatus::Idle => format!("{} TEXT goes on with it", told("send")),
+        SessionStatus::Idle => format!("{} TEXT continues it", told("send")),
     }
 }
 
@@ -377,10 +379,10 @@ mod tests {
         assert_eq!(label(&closed("idle")), "closed");
         assert_eq!(label(&closed("interrupted_startup")), "closed");
         assert_eq!(label(&closed("running")), "running", "its agent is on its way out");
-        assert_eq!(meaning(&closed("idle"), None), "closed, its last run is completed");
+        assert_eq!(meaning(&closed("idle"), None), "closed, its last run completed");
         assert!(next(&closed("idle")).contains("fork sess_1"), "{}", next(&closed("idle")));
         let replaced = SessionView { replaced_by: "sess_2".parse().ok(), ..closed("idle") };
-        assert_eq!(meaning(&replaced, None), "closed, sess_2 took its place, its last run is completed");
+        assert_eq!(meaning(&replaced, None), "closed, sess_2 replaced it, its last run completed");
         assert!(next(&replaced).contains("status sess_2"), "{}", next(&replaced));
     }
 
@@ -390,16 +392,23 @@ mod tests {
             |state: &str, detail: Option<&str>| json!({"run_id": "run_1", "state": state, "detail": detail});
         let lives = json!({"id": "h_1", "alive": true, "proof": "lock"});
         let gone = json!({"id": "h_1", "alive": false, "proof": "gone"});
-        let cut = "its agent is gone; the next daemon reads what it left, and goes on from there";
+        let cut = "its agent is gone; the next daemon reads its remaining output and continues from there";
         for (status, run, holder, daemon, list, whole) in [
-            ("idle", Value::Null, Value::Null, true, "idle", "idle, nothing was asked of it yet".to_owned()),
+            (
+                "idle",
+                Value::Null,
+                Value::Null,
+                true,
+                "idle",
+                "idle, it has not been given a prompt yet".to_owned(),
+            ),
             (
                 "idle",
                 run("completed", None),
                 Value::Null,
                 true,
                 "idle",
-                "idle, its last run is completed".into(),
+                "idle, its last run completed".into(),
             ),
             (
                 "idle",
@@ -440,7 +449,7 @@ mod tests {
                 lives.clone(),
                 true,
                 "running",
-                "running, its run goes on".into(),
+                "running, its run is in progress".into(),
             ),
             (
                 "running",
@@ -448,7 +457,7 @@ mod tests {
                 lives,
                 false,
                 "running",
-                "running, its agent works on; no daemon".into(),
+                "running, its agent keeps working; no daemon".into(),
             ),
             (
                 "interrupted_startup",
@@ -464,7 +473,7 @@ mod tests {
                 Value::Null,
                 true,
                 "interrupted_agent",
-                "interrupted_agent, its run was cut: agent exit (signal 9)".into(),
+                "interrupted_agent, its run was interrupted: agent exit (signal 9)".into(),
             ),
         ] {
             let session = session(status, run, holder);
@@ -486,9 +495,9 @@ mod tests {
         // Nobody has recorded the cut yet; under `never` no daemon goes on with it.
         let open = json!({"run_id": "run_1", "state": "running"});
         let mut shown = session("interrupted_startup", open, Value::Null);
-        assert!(meaning(&shown, None).contains("goes on from there"));
+        assert!(meaning(&shown, None).contains("continues from there"));
         shown.held = Some("it was told not to".into());
-        assert!(!meaning(&shown, None).contains("goes on from there"));
+        assert!(!meaning(&shown, None).contains("continues from there"));
     }
 
     #[test]
@@ -567,7 +576,7 @@ mod tests {
                 assert!(!next.contains(word), "{status}: {next}");
             }
             assert_eq!(label(&session), if last_seq == 0 { "damaged" } else { status });
-            assert!(!meaning(&session, None).contains("goes on from there"));
+            assert!(!meaning(&session, None).contains("continues from there"));
         }
     }
 }

@@ -29,7 +29,7 @@ pub fn write_waits(out: &mut dyn Write, waits: &[WaitView]) -> Result<(), Failur
         }
         let how = how_to_answer(&ask);
         let how = match how.strip_prefix("answer with: ").filter(|_| is_void) {
-            Some(command) => format!("an answer becomes the message of a new run: {command}"),
+            Some(command) => format!("an answer starts a new run: {command}"),
             None => how,
         };
         writeln!(out, "  {}", styled(DIM, how))?;

@@ -22,7 +22,7 @@ pub fn worktree_text(worktree: &WorktreeView) -> String {
     let merged = merged_into.as_ref().map(|into| format!(", merged into {into}")).unwrap_or_default();
     match (worktree.removed, &worktree.commit) {
         (true, _) => format!("{branch}, in a worktree made for {origin}{merged}; it was removed"),
-        (false, None) => format!("{branch}, in a worktree for {origin} that is not made yet"),
+        (false, None) => format!("{branch}, in a worktree for {origin} that does not exist yet"),
         (false, Some(_)) => format!("{branch}, in a worktree made for {origin}{merged}"),
     }
 }

@@ -14,7 +14,8 @@ impl FromStr for Age {
         let seconds = units
             .into_iter()
             .find_map(|(unit, seconds)| text.strip_suffix(unit)?.parse::<u64>().ok()?.checked_mul(seconds));
-        let wrong = || format!("{text:?} is no length of time: write a number and s, m, h or d, as in 30d");
+        let wrong =
+            || format!("{text:?} is not a duration: write a number followed by s, m, h or d, such as 30d");
         seconds.map(|seconds| Age(Duration::from_secs(seconds))).ok_or_else(wrong)
     }
 }

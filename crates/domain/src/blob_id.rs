@@ -47,7 +47,7 @@ impl fmt::Debug for BlobId {
 
 /// A text that names no blob.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("a blob's name is 64 lowercase hex digits")]
+#[error("the name of a blob must be 64 lowercase hex digits")]
 pub struct BadBlobId;
 
 impl FromStr for BlobId {

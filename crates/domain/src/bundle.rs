@@ -106,7 +106,7 @@ impl fmt::Display for MemberName {
 
 /// A name that no member of a bundle may have.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("no member of a bundle is called {0:?}")]
+#[error("{0:?} is not a member of a bundle")]
 pub struct BadMemberName(String);
 
 impl FromStr for MemberName {
@@ -269,16 +269,16 @@ pub enum BadContents {
     #[error("the bundle names {0} twice")]
     Twice(MemberName),
     /// A run has no ledger, or a ledger no run.
-    #[error("the bundle says one thing of {0} and has another: its ledger is missing, or not announced")]
+    #[error("the bundle does not match its list for {0}: its ledger is missing, or not listed")]
     UnmatchedRun(RunName),
     /// A session has no log, or a log no session.
-    #[error("the bundle says one thing of {0} and has another: its log is missing, or not announced")]
+    #[error("the bundle does not match its list for {0}: its log is missing, or not listed")]
     Unmatched(SessionId),
     /// Something is announced that is not there, or there and not announced.
-    #[error("the bundle says one thing of {0} and has another")]
+    #[error("the bundle does not match its list for {0}")]
     Unannounced(MemberName),
     /// A content is not named by its hash.
-    #[error("{0} is not what its name says")]
+    #[error("{0} does not match its name")]
     Misnamed(MemberName),
 }
 
@@ -308,7 +308,7 @@ impl Contents {
         let body = bytes.len().checked_sub(CHECKSUM_SUFFIX).map(|at| bytes.split_at(at));
         let (body, suffix) = body.ok_or_else(|| damaged("it is too short".into()))?;
         if suffix != format!(",\"checksum\":\"{}\"}}", BlobId::of(body)).as_bytes() {
-            return Err(damaged("its checksum does not fit its contents".into()));
+            return Err(damaged("its checksum does not match its contents".into()));
         }
         let contents: Contents = serde_json::from_slice(bytes).map_err(|error| damaged(error.to_string()))?;
         contents.check()?;

@@ -16,7 +16,7 @@ use crate::id::RunId;
 const VALUE: usize = 200;
 
 /// What is said of files where nobody captures them, or could not.
-const NOT_COMPARED: &str = "there are no checkpoints of both turns, so files were not compared";
+const NOT_COMPARED: &str = "one of the turns has no checkpoint, so files were not compared";
 
 /// What a prompt is given under, beside its files.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -225,7 +225,7 @@ fn compare_files(start: &Look, drift: &mut Drift) {
         Some(changed) => drift.files = Some(changed.clone()).filter(|changed| changed.total > 0),
         None => {
             drift.files_unknown =
-                Some("they are not what the last turn left, and the two cannot be compared".into());
+                Some("they differ from what the last turn left, and the two cannot be compared".into());
         }
     }
 }

@@ -113,7 +113,7 @@ impl Held {
     pub fn words(self) -> &'static str {
         match self {
             Held::Asks => "it waits for your decision: resume it, or send a message",
-            Held::Never => "it does not continue by itself: resume it, or send a message",
+            Held::Never => "it does not continue automatically: resume it, or send a message",
             Held::Uncertain => {
                 "tool calls may or may not have taken effect: check them, then resume it or send a message"
             }
@@ -121,13 +121,13 @@ impl Held {
                 "its command was interrupted, and can only run again from the beginning: check what it did, then resume it or send a message"
             }
             Held::Budget => "it was continued twice and interrupted again: resume it when you know why",
-            Held::TimedOut => "nobody answered in time: send a message to go on",
+            Held::TimedOut => "no answer came in time: send a message to continue",
             Held::Unanswered => {
-                "it had asked something when its agent died: answer that, resume it to have it asked again, or send a message"
+                "its agent died while it had a question: answer it, resume the session to be asked again, or send a message"
             }
-            Held::NoDirectory => "its working directory is not there",
+            Held::NoDirectory => "its working directory does not exist",
             Held::NoEnvironment => {
-                "its agent needs variables that only you have: resume it, or send a message"
+                "its agent needs environment variables that only your shell has: resume it, or send a message"
             }
         }
     }

@@ -23,7 +23,7 @@ impl fmt::Display for SnapshotName {
 
 /// A text that names no snapshot.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("a snapshot's name is the number of a record, a hyphen and which one it is, as in 148-1")]
+#[error("a snapshot's name is a record number, a hyphen and a count, such as 148-1")]
 pub struct BadSnapshotName;
 
 impl FromStr for SnapshotName {

@@ -113,10 +113,10 @@ pub enum Rejection {
     #[error("this resume token was revoked: {0}")]
     Revoked(String),
     /// It was used with another answer.
-    #[error("this resume token was used already, with another answer")]
+    #[error("this resume token was already used with another answer")]
     Consumed,
     /// It is an answer link, and was used already.
-    #[error("this answer link was used already: its answer stands, and nothing was done again")]
+    #[error("this answer link was already used: its answer stands, and nothing was done again")]
     Used,
     /// It is for another session, run or wait, or for another answer.
     #[error("this resume token is for another wait, or for another answer to it")]

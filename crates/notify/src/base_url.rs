@@ -42,7 +42,7 @@ impl FromStr for BaseUrl {
     fn from_str(written: &str) -> Result<BaseUrl, String> {
         let bad = |why: &str| {
             format!(
-                "base_url is no address for links: {why}; write https://HOST, or http://127.0.0.1:PORT on this machine"
+                "base_url is not an address for links: {why}; write https://HOST, or http://127.0.0.1:PORT on this machine"
             )
         };
         if written.len() > MAX_LENGTH {
@@ -50,27 +50,27 @@ impl FromStr for BaseUrl {
         }
         // The type below drops a fragment, and takes characters that end a link in some message.
         if written.contains('#') || written.contains('?') {
-            return Err(bad("it has a query or a fragment"));
+            return Err(bad("it must not have a query or a fragment"));
         }
         let fits = |c: char| c.is_ascii_alphanumeric() || "-._~:/[]%@".contains(c);
         if !written.chars().all(fits) {
-            return Err(bad("it has characters that do not belong into one"));
+            return Err(bad("it has characters that a URL may not have"));
         }
         let text = written.trim_end_matches('/');
-        let uri: Uri = text.parse().map_err(|_| bad("it is no URL"))?;
+        let uri: Uri = text.parse().map_err(|_| bad("it is not a URL"))?;
         let authority = uri.authority().ok_or_else(|| bad("it begins with neither https:// nor http://"))?;
         if authority.as_str().contains('@') {
-            return Err(bad("it has a user in it"));
+            return Err(bad("it contains a user name"));
         }
         let host = authority.host();
         if host.is_empty() || authority.port().is_none() && authority.as_str() != host {
-            return Err(bad("its host or port is none"));
+            return Err(bad("its host or port is not valid"));
         }
         match uri.scheme_str() {
             Some("https") => {}
             Some("http") if is_this_machine(host) => {}
             Some("http") => {
-                return Err(bad("links have secrets in them, which http would show to everybody"));
+                return Err(bad("links contain secrets, which http would send unencrypted"));
             }
             _ => return Err(bad("it begins with neither https:// nor http://")),
         }

@@ -16,7 +16,7 @@ pub fn client_tls(ca_file: Option<&Path>) -> Result<ClientConfig, String> {
         Some(file) => {
             let shown = file.display();
             let bad = |why: &dyn Display| {
-                format!("ca_file must have certificates in PEM form, and {shown} has not: {why}")
+                format!("ca_file must contain certificates in PEM format, but {shown} does not: {why}")
             };
             for certificate in CertificateDer::pem_file_iter(file).map_err(|error| bad(&error))? {
                 let certificate = certificate.map_err(|error| bad(&error))?;

@@ -47,7 +47,8 @@ impl CommandSink {
     /// Says what keeps the program from being run, as far as that is known without trying.
     pub(crate) fn problem(&self) -> Option<String> {
         let program = &self.config.program;
-        (!is_executable(&*self.machine, program)).then(|| format!("{program} is no program that can be run"))
+        (!is_executable(&*self.machine, program))
+            .then(|| format!("{program} is not a program that can be run"))
     }
 
     /// Runs the program.

@@ -44,8 +44,9 @@ impl FromStr for QuietHours {
     type Err = String;
 
     fn from_str(written: &str) -> Result<QuietHours, String> {
-        let wrong =
-            || format!("{written:?} are no quiet hours: write two times of the day, as in 22:00-07:00");
+        let wrong = || {
+            format!("{written:?} is not a range of quiet hours: write two times of day, such as 22:00-07:00")
+        };
         let (from, to) = written.split_once('-').ok_or_else(wrong)?;
         let hours = QuietHours {
             from: time_of_day(from.trim()).ok_or_else(wrong)?,

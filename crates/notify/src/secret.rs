@@ -74,13 +74,13 @@ fn read_file(path: &Path) -> Result<String, String> {
         std::fs::OpenOptions::new().read(true).custom_flags(flags).open(path).map_err(unreadable)?;
     let about = file.metadata().map_err(unreadable)?;
     if !about.is_file() {
-        return Err(format!("{shown} is no regular file"));
+        return Err(format!("{shown} is not a regular file"));
     }
     if about.uid() != rustix::process::geteuid().as_raw() {
-        return Err(format!("{shown} belongs to somebody else"));
+        return Err(format!("{shown} belongs to another user"));
     }
     if about.mode() & 0o077 != 0 {
-        return Err(format!("others may read or write {shown}: chmod 600 it"));
+        return Err(format!("other users can read or write {shown}: chmod 600 it"));
     }
     let mut text = String::new();
     (&mut file).take(MAX_FILE + 1).read_to_string(&mut text).map_err(unreadable)?;

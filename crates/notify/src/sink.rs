@@ -187,8 +187,13 @@ mod tests {
             .iter()
             .map(|sink| sink.problem().unwrap_or_default())
             .collect();
-        let expected =
-            ["/nowhere/tell is no program", "", "127.0.0.1:443 leads to", "169.254.169.254:443 leads to", ""];
+        let expected = [
+            "/nowhere/tell is not a program",
+            "",
+            "127.0.0.1:443 leads to",
+            "169.254.169.254:443 leads to",
+            "",
+        ];
         for (problem, expected) in problems.iter().zip(expected) {
             assert!(
                 problem.starts_with(expected) && problem.is_empty() == expected.is_empty(),

@@ -44,18 +44,20 @@ impl WebhookUrl {
         if text.contains('#') {
             return bad("has a fragment");
         }
-        let Ok(uri) = text.parse::<Uri>() else { return bad("is no URL") };
+        let Ok(uri) = text.parse::<Uri>() else { return bad("is not a URL") };
         let Some(authority) = uri.authority() else { return bad("begins with neither https:// nor http://") };
         if authority.as_str().contains('@') {
             return bad(
-                "has a user in it, which belongs into headers, as in headers = { Authorization = \"env:NAME\" }",
+                "contains a user name; put credentials into headers, as in headers = { Authorization = \"env:NAME\" }",
             );
         }
         let scheme = match uri.scheme_str() {
             Some("https") => Scheme::Https,
             Some("http") if allow_private => Scheme::Http,
             Some("http") => {
-                return bad("is http, which is only for networks of your own, with allow_private = true");
+                return bad(
+                    "uses http, which is allowed only in private networks, with allow_private = true",
+                );
             }
             _ => return bad("begins with neither https:// nor http://"),
         };
@@ -64,9 +66,9 @@ impl WebhookUrl {
             Some("") => usual,
             Some(named) => match named.trim_start_matches(':').parse() {
                 Ok(port) if port > 0 => port,
-                _ => return bad("has a port that is none"),
+                _ => return bad("has a port that is not valid"),
             },
-            None => return bad("is no URL"),
+            None => return bad("is not a URL"),
         };
         let host = authority.host().trim_start_matches('[').trim_end_matches(']').to_owned();
         if host.is_empty() {

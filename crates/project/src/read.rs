@@ -73,7 +73,7 @@ pub fn read(path: &Path) -> Result<Result<ReadFile, Vec<Located>>, ReadError> {
         Ok(text) => check(&text).map(|config| ReadFile { config, hash: BlobId::of(text.as_bytes()) }),
         Err(error) => {
             let good = error.utf8_error().valid_up_to();
-            let what = "this is no UTF-8; save the file as UTF-8".to_owned();
+            let what = "this is not valid UTF-8; save the file as UTF-8".to_owned();
             Err(vec![Located::new(&String::from_utf8_lossy(error.as_bytes()), good, None, what)])
         }
     })
@@ -97,7 +97,7 @@ mod tests {
         fs::write(&path, b"version = 1\n# \xff").expect("written");
         let problems = read(&path).expect("read").expect_err("no text");
         let told: Vec<String> = problems.iter().map(|problem| problem.text(Path::new(FILE))).collect();
-        assert_eq!(told, ["rekindle.toml:2:3: this is no UTF-8; save the file as UTF-8"]);
+        assert_eq!(told, ["rekindle.toml:2:3: this is not valid UTF-8; save the file as UTF-8"]);
         fs::write(&path, text(Roles::Demo, None)).expect("written");
         assert!(read(&path).expect("read").is_ok());
     }

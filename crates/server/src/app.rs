@@ -75,6 +75,6 @@ impl App {
 }
 
 fn unlisted(why: &str) -> ApiError {
-    ApiError::new(Code::NotReady, format_args!("the sessions cannot be listed: {why}"))
-        .hint("it is tried again every second; rekindle doctor says more")
+    ApiError::new(Code::NotReady, format_args!("the daemon cannot list its sessions: {why}"))
+        .hint("it tries again every second; rekindle doctor says more")
 }

@@ -143,7 +143,7 @@ impl Connections {
         if self.strangers.len() >= MAX_STRANGERS
             && let Some(oldest) = self.strangers.pop_front()
         {
-            tracing::debug!("a connection that says nothing makes way");
+            tracing::debug!("an idle connection is closed to make room");
             oldest.task.abort();
         }
         let peer = Peer { remote, local, known: Arc::default() };
@@ -240,8 +240,8 @@ async fn serve_stranger(stream: TcpStream, tls: Option<Tls>, router: Router, pee
     match timeout(HANDSHAKE, shaken).await {
         Ok(Ok(Some(stream))) => serve(stream, service, ELSEWHERE, closing).await,
         Ok(Ok(None)) => {}
-        Ok(Err(error)) => tracing::debug!(error = chain(&error), "TLS was not agreed upon"),
-        Err(_) => tracing::debug!("TLS takes too long"),
+        Ok(Err(error)) => tracing::debug!(error = chain(&error), "the TLS handshake failed"),
+        Err(_) => tracing::debug!("the TLS handshake took too long"),
     }
 }
 

@@ -157,7 +157,7 @@ impl<S: Send + Sync> FromRequest<S> for Raw {
             Ok(Err(rejection)) => Err(unread(&rejection)),
             Err(_) => Err(ApiError::new(
                 Code::TooSlow,
-                format_args!("the body did not come within {} s", BODY_TIME.as_secs()),
+                format_args!("the request body did not arrive within {} s", BODY_TIME.as_secs()),
             )),
         }
     }
@@ -171,8 +171,8 @@ fn unread(rejection: &BytesRejection) -> ApiError {
 }
 
 fn too_large() -> ApiError {
-    let message = format!("the body is larger than {} MiB", MAX_BODY >> 20);
-    ApiError::new(Code::TooLarge, message).hint("put large things into files and name them")
+    let message = format!("the request body is larger than {} MiB", MAX_BODY >> 20);
+    ApiError::new(Code::TooLarge, message).hint("put large content into files and name them")
 }
 
 impl<S: Send + Sync> FromRequestParts<S> for Once {
@@ -197,7 +197,8 @@ fn idempotency_key(headers: &HeaderMap) -> Result<Option<String>, ApiError> {
     match value.to_str() {
         Ok(key) if good && values.next().is_none() => Ok(Some(key.to_owned())),
         _ => {
-            let message = format!("Idempotency-Key is one header of 1 to {MAX_KEY} visible ASCII characters");
+            let message =
+                format!("send one Idempotency-Key header of 1 to {MAX_KEY} visible ASCII characters");
             Err(ApiError::new(Code::InvalidIdempotencyKey, message).hint("a fresh UUID is a good key"))
         }
     }
@@ -206,7 +207,7 @@ fn idempotency_key(headers: &HeaderMap) -> Result<Option<String>, ApiError> {
 /// Reads a body.
 pub(crate) fn json<T: DeserializeOwned>(body: &[u8]) -> Result<T, ApiError> {
     if body.trim_ascii().is_empty() {
-        return Err(ApiError::new(Code::InvalidBody, "the body is empty, a JSON object is expected"));
+        return Err(ApiError::new(Code::InvalidBody, "the request body is empty; expected a JSON object"));
     }
     // The fields of a list would be taken by their order.
     if !body.trim_ascii_start().starts_with(b"{") {

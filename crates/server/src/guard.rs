@@ -128,9 +128,11 @@ impl Guard {
         }
         let (mut head, body) = request.into_parts();
         let body = tokio::time::timeout(BODY_TIME, to_bytes(body, MOST_UNKNOWN)).await;
-        let body = body.map_err(|_| ApiError::new(Code::TooSlow, "the body did not come in time"))?;
+        let body =
+            body.map_err(|_| ApiError::new(Code::TooSlow, "the request body did not arrive in time"))?;
         let body = body.map_err(|_| {
-            let message = format!("without an access token a body has at most {} KiB", MOST_UNKNOWN >> 10);
+            let message =
+                format!("without an access token a request body may have at most {} KiB", MOST_UNKNOWN >> 10);
             ApiError::new(Code::TooLarge, message)
         })?;
         let shown: Option<WithToken> = serde_json::from_slice(&body).ok();
@@ -139,7 +141,11 @@ impl Guard {
         // Many share an address behind a proxy: one that has failed too often still gets one look at a time, so that guessing keeps
         // nobody out for good, and nobody of another address waiting.
         let _turn = match self.failures.refused_for(network) {
-            None => self.unknown.acquire().await.map_err(|_| ApiError::internal("nobody is let in"))?,
+            None => self
+                .unknown
+                .acquire()
+                .await
+                .map_err(|_| ApiError::internal("access tokens cannot be checked"))?,
             Some(time) => self.suspects.try_acquire().map_err(|_| too_many_failures(time))?,
         };
         let daemon = Arc::clone(&self.daemon);
@@ -169,7 +175,7 @@ impl Guard {
 /// Lets a request in, or refuses it.
 pub(crate) async fn guard(State(guard): State<Guard>, request: Request, next: Next) -> Response {
     let Some(peer) = request.extensions().get::<Peer>().cloned() else {
-        return ApiError::internal("a request came through the wrong door").into_response();
+        return ApiError::internal("a request has no peer").into_response();
     };
     let (method, path) = (request.method().clone(), request.extensions().get::<MatchedPath>().cloned());
     match guard.admit(&peer, request).await {
@@ -262,7 +268,7 @@ fn end_with_token(response: Response, access: Arc<Access>, id: AccessId) -> Resp
     let ended = async move {
         let mut changed = access.listen();
         while access.is_good(id) && changed.changed().await.is_ok() {}
-        tracing::info!(token = %id, "a stream ends: its token is not good any more");
+        tracing::info!(token = %id, "a stream ends: its token is no longer valid");
     };
     response.map(|body| Body::from_stream(body.into_data_stream().take_until(Box::pin(ended))))
 }

@@ -25,14 +25,14 @@ impl Ours<'_> {
     /// Refuses a request that is for another host, or comes from another's page.
     pub(crate) fn check(&self, uri: &Uri, headers: &HeaderMap) -> Result<(), ApiError> {
         let host = self.host(uri, headers).ok_or_else(|| {
-            ApiError::new(Code::HostNotAllowed, "the request is not for this host").hint(
-                "the header Host names the address that was connected to, or a name given with serve --host",
+            ApiError::new(Code::HostNotAllowed, "the Host header does not name this server").hint(
+                "the Host header must be the address that was connected to, or a name given with serve --host",
             )
         })?;
         let foreign = |origin: &HeaderValue| !self.is_own_origin(origin, &host);
         if headers.get_all(ORIGIN).iter().any(foreign) {
-            return Err(ApiError::new(Code::OriginNotAllowed, "requests from other pages are not taken")
-                .hint("programs need no Origin header"));
+            return Err(ApiError::new(Code::OriginNotAllowed, "requests from other web pages are refused")
+                .hint("programs should send no Origin header"));
         }
         Ok(())
     }

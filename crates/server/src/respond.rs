@@ -20,7 +20,7 @@ const USUAL: usize = 2048;
 pub(crate) fn json(status: StatusCode, value: &impl Serialize) -> Answer {
     let mut body = Vec::with_capacity(USUAL);
     serde_json::to_writer(&mut body, value)
-        .map_err(|error| ApiError::internal(format_args!("cannot write the answer: {error}")))?;
+        .map_err(|error| ApiError::internal(format_args!("cannot write the response: {error}")))?;
     Ok(bytes(status, body))
 }
 

@@ -126,10 +126,10 @@ async fn no_such_path(uri: Uri) -> ApiError {
     // A path may be as long as a request's head.
     let path: String = uri.path().chars().take(200).collect();
     ApiError::new(Code::NoSuchPath, format_args!("there is nothing at {path}"))
-        .hint("GET /api/openapi.json says what there is")
+        .hint("GET /api/openapi.json lists all paths")
 }
 
 async fn no_such_method(method: Method) -> ApiError {
-    let message = format!("this path does not take {method}");
-    ApiError::new(Code::NoSuchMethod, message).hint("the header Allow says what it takes")
+    let message = format!("this path does not support {method}");
+    ApiError::new(Code::NoSuchMethod, message).hint("the Allow header lists the methods it supports")
 }

@@ -23,7 +23,7 @@ impl fmt::Debug for Tls {
 #[derive(Debug, thiserror::Error)]
 pub enum TlsError {
     /// A file cannot be read, or is not what it should be.
-    #[error("{path} holds no {what}: {why}")]
+    #[error("{path} contains no {what}: {why}")]
     File {
         /// The file.
         path: PathBuf,
@@ -52,7 +52,7 @@ impl Tls {
         let unread = |path: &Path, what, why: PemError| {
             let why = match why {
                 PemError::Io(error) => error.to_string(),
-                PemError::NoItemsFound => "there is none in PEM form".to_owned(),
+                PemError::NoItemsFound => "there is none in PEM format".to_owned(),
                 other => other.to_string(),
             };
             TlsError::File { path: path.to_owned(), what, why }

@@ -113,7 +113,7 @@ impl Access {
         let used = last.used.clone();
         drop(last);
         if let Err(error) = access_list::write_used(&*self.disk, &self.layout, &used) {
-            tracing::warn!("when access tokens were last used cannot be kept: {}", chain(&error));
+            tracing::warn!("the last use of access tokens cannot be recorded: {}", chain(&error));
         }
     }
 
@@ -129,7 +129,7 @@ impl Access {
             known.list = match read {
                 Ok(list) => Some(list),
                 Err(error) => {
-                    tracing::error!("nobody is let in from elsewhere: {}", chain(&error));
+                    tracing::error!("no client is let in over TCP: {}", chain(&error));
                     None
                 }
             };
@@ -144,7 +144,7 @@ impl Access {
 }
 
 fn unreadable() -> ServiceError {
-    let message = "the daemon cannot read its list of access tokens and lets in nobody from elsewhere";
+    let message = "the daemon cannot read its list of access tokens and lets no client in over TCP";
     ServiceError::new(Code::TokensUnreadable, message).hint(Hint::ListTokens)
 }
 

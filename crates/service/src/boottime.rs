@@ -56,7 +56,7 @@ impl BootClock {
         let steady = BootClock::compare(wall);
         crash_point("clock.before");
         if let Err(error) = steady.write(disk, &home.join(FILE)) {
-            tracing::warn!("the clock cannot be kept: {}", chain(&error));
+            tracing::warn!("the clock cannot be recorded: {}", chain(&error));
         }
         crash_point("clock.after");
         steady

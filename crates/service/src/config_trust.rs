@@ -35,9 +35,8 @@ pub(crate) fn require(
     let ConfigInUse { root, hash, said, by } = config;
     match said {
         Some(said) if said != hash => {
-            let message = format!(
-                "the file that is said to be trusted has the hash {said}, and that of {root} has {hash}"
-            );
+            let message =
+                format!("the trusted hash is {said}, but the project file of {root} has the hash {hash}");
             Err(untrusted(message).hint(Hint::TrustConfig { hash: Box::new(hash) }))
         }
         Some(_) => {
@@ -49,10 +48,9 @@ pub(crate) fn require(
             if list.is_trusted(root, hash) {
                 return Ok(());
             }
-            let changed = if list.knows(root) { ", which has changed since it was trusted last" } else { "" };
-            let message = format!(
-                "nobody has said that the project file of {root} is trusted{changed}; it has the hash {hash}"
-            );
+            let changed =
+                if list.knows(root) { ", because it has changed since it was last trusted" } else { "" };
+            let message = format!("the project file of {root} is not trusted{changed}; its hash is {hash}");
             Err(untrusted(message).hint(Hint::TrustConfig { hash: Box::new(hash) }))
         }
     }

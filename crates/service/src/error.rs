@@ -72,23 +72,23 @@ impl ServiceError {
 
     /// A wait is over.
     pub(crate) fn wait_closed(wait: WaitId) -> ServiceError {
-        ServiceError::new(Code::WaitClosed, format!("the wait {wait} is not open any more"))
+        ServiceError::new(Code::WaitClosed, format!("the wait {wait} is no longer open"))
             .hint(Hint::ListWaits)
     }
 
     /// What was looked at has changed since.
     pub(crate) fn moved() -> ServiceError {
-        ServiceError::new(Code::Moved, "something happened in the session meanwhile")
+        ServiceError::new(Code::Moved, "the session has changed in the meantime")
     }
 
     /// There is nothing to cancel, and nothing to wait on.
     pub(crate) fn nothing_running() -> ServiceError {
-        ServiceError::new(Code::NothingRunning, "nothing goes on in this session")
+        ServiceError::new(Code::NothingRunning, "nothing is running in this session")
     }
 
     /// The daemon is leaving.
     pub(crate) fn leaving() -> ServiceError {
-        ServiceError::new(Code::ShuttingDown, "the daemon is leaving")
+        ServiceError::new(Code::ShuttingDown, "the daemon is shutting down")
     }
 
     /// Nothing can be added to a log that is damaged.
@@ -111,8 +111,9 @@ pub fn unloadable(error: &LoadError) -> Health {
         }
         LoadError::Unread { unread, .. } => {
             let megabytes = unread.div_ceil(1_000_000);
-            let detail =
-                format!("{megabytes} MB of its log are being read; until then it is shown as it began");
+            let detail = format!(
+                "{megabytes} MB of its log are still being read; until then it is shown as it started"
+            );
             return Health { state: HealthState::Reading, detail: Some(detail) };
         }
         _ => (HealthState::Degraded, chain(error)),

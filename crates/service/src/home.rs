@@ -63,7 +63,7 @@ pub fn next_epoch(disk: &dyn Disk, home: &Path, highest: u64, make_room: impl Fn
         Ok(epoch) => epoch,
         Err(error) if error.kind() == io::ErrorKind::NotFound => 0,
         Err(error) => {
-            tracing::warn!("{} cannot be read and is written anew: {}", path.display(), chain(&error));
+            tracing::warn!("{} cannot be read and is rewritten: {}", path.display(), chain(&error));
             0
         }
     };

@@ -7,7 +7,7 @@ use rekindle_domain::time::Timestamp;
 
 /// There are no random numbers.
 #[derive(Debug, thiserror::Error)]
-#[error("the system has no random numbers")]
+#[error("the system cannot provide random numbers")]
 pub struct NoRandomness;
 
 /// Random numbers for ids that are drawn at a time: the system takes hardly longer for all of them than for one.

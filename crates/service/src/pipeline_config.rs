@@ -46,7 +46,7 @@ fn not_built(pipeline: &PipelineConfig) -> Option<String> {
         let is_place = |word: &String| word == PLACEHOLDER || word.ends_with(&format!("={PLACEHOLDER}"));
         stage.check.as_ref().filter(|check| check.iter().skip(1).any(is_place)).map(|_| {
             format!(
-                "the check of stage {name} has {PLACEHOLDER} in it, but a check is told nothing; leave it out"
+                "the check of stage {name} contains {PLACEHOLDER}, but a check gets no prompt; leave it out"
             )
         })
     })

@@ -35,7 +35,8 @@ pub fn set_aside(disk: &dyn Disk, layout: &Layout, session: SessionId) -> io::Re
     let target = match newest {
         Some((_, directory)) if files.is_empty() => return Ok(directory),
         None if files.is_empty() => {
-            let message = format!("there is nothing of session {session} in {}", layout.sessions().display());
+            let message =
+                format!("nothing was set aside of session {session} in {}", layout.sessions().display());
             return Err(io::Error::new(io::ErrorKind::NotFound, message));
         }
         // An earlier try that a crash cut short has room for the rest; an earlier life of the session has not.
@@ -104,7 +105,9 @@ pub fn keep_prefix(
         walk(&reader, &mut replay, whole.log_offset)?;
     }
     if !replay.state.is_created() || replay.state.deleted {
-        return Err(invalid(format!("the log of session {session} has no good beginning to go on from")));
+        return Err(invalid(format!(
+            "the log of session {session} has no undamaged beginning to continue from"
+        )));
     }
     let (records, left_bytes) = (whole.last_seq, reader.len().saturating_sub(whole.log_offset));
     let empty = TokenIndex::empty(session);

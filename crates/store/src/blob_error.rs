@@ -19,13 +19,13 @@ pub enum BlobError {
     #[error("a payload of {0} bytes is larger than the limit of {MAX_BLOB}")]
     TooLarge(usize),
     /// A file's content is larger than any we keep.
-    #[error("the content of a file is larger than the limit of {MAX_CONTENT} bytes; exclude the file")]
+    #[error("a file is larger than the limit of {MAX_CONTENT} bytes; exclude it")]
     ContentTooLarge,
     /// The bytes that were to be kept could not be read.
-    #[error("what was to be kept cannot be read")]
+    #[error("the content to be stored cannot be read")]
     Source(#[source] std::io::Error),
     /// Whoever was to take the bytes could not.
-    #[error("the blob cannot be written to where it was to go")]
+    #[error("the blob cannot be written to its destination")]
     Sink(#[source] std::io::Error),
     /// It is not there.
     #[error("blob {0} is missing")]
@@ -41,7 +41,7 @@ pub enum BlobError {
         detail: String,
     },
     /// A write of the same batch failed before, so nothing of the batch can be kept.
-    #[error("an earlier write of this batch failed ({0}); nothing of it is kept")]
+    #[error("an earlier write of this batch failed ({0}); nothing of the batch was stored")]
     BatchFailed(String),
     /// Its file cannot be used.
     #[error(transparent)]

@@ -120,7 +120,7 @@ impl Blobs {
         let path = self.layout.blobs_lock();
         let taken = self.disk.open(&path, OpenMode::Create).and_then(|file| {
             let taken = lock_within(&*file, LOCKED_WITHIN)?;
-            let busy = || io::Error::new(io::ErrorKind::TimedOut, "another process has it all the time");
+            let busy = || io::Error::new(io::ErrorKind::TimedOut, "another process keeps it locked");
             taken.then_some(file).ok_or_else(busy)
         });
         Ok(taken.at_path("use", &path)?)
@@ -164,7 +164,7 @@ impl Blobs {
             return Err(damaged(format!("it unpacks to more than {MAX_BLOB} bytes")));
         }
         if BlobId::of(&bytes) != *id {
-            return Err(damaged("its bytes do not have the hash in its name".into()));
+            return Err(damaged("its bytes do not match the hash in its name".into()));
         }
         Ok(bytes)
     }

@@ -73,7 +73,7 @@ pub enum AppendError {
     #[error("the records cannot be written: {0}")]
     Unwritable(String),
     /// The disk is full; the append did not happen.
-    #[error("the disk is full; nothing was recorded, free some room and try again")]
+    #[error("the disk is full; nothing was recorded, free some disk space and try again")]
     StorageFull(#[source] Arc<io::Error>),
     /// The disk failed; the append did not happen.
     #[error("the write-ahead log could not be written; nothing was recorded")]
@@ -130,7 +130,7 @@ pub enum LoadError {
         quarantine: Arc<Quarantine>,
     },
     /// So much of its log is in no cache that it is read behind all others.
-    #[error("{unread} bytes of the log of {session} are in no cache, and are still to be read")]
+    #[error("{unread} bytes of the log of {session} are still to be read")]
     Unread {
         /// The session.
         session: SessionId,

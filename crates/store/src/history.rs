@@ -120,15 +120,15 @@ fn try_find_base(home: &HomeFiles, session: SessionId, from: &ForkedFrom, logs: 
         if history.reader.hash_before(base)? == from.h {
             return Ok(Base::Found(history, base));
         }
-        let why = format!("{} does not end with record {} as it was", path.display(), from.seq);
+        let why = format!("{} no longer ends with the same record {}", path.display(), from.seq);
         return Ok(Base::Missing(why));
     }
     if logs <= 1 {
-        return Ok(Base::Missing(format!("it is read through more than {MOST_LOGS} sessions")));
+        return Ok(Base::Missing(format!("its history goes through more than {MOST_LOGS} sessions")));
     }
     let parent = match open_through(home, from.session_id, logs - 1) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            let why = format!("{}, which it was forked from, has no log here any more", from.session_id);
+            let why = format!("{}, which it was forked from, no longer has a log here", from.session_id);
             return Ok(Base::Missing(why));
         }
         opened => opened?,

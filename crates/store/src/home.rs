@@ -49,7 +49,7 @@ pub enum HomeError {
         detail: String,
     },
     /// The directory is used for something else.
-    #[error(r#"{path} holds {found:?} and is no Rekindle home; choose an empty directory, or put {{"format":{HOME_FORMAT}}} into its home.json if it is one"#)]
+    #[error(r#"{path} contains {found:?} and is not a Rekindle home; choose an empty directory, or put {{"format":{HOME_FORMAT}}} into its home.json if it is one"#)]
     NotEmpty {
         /// The directory.
         path: PathBuf,
@@ -134,7 +134,7 @@ impl TryFrom<String> for HomeId {
         let parts = text.split_once(':').and_then(|(device, inode)| {
             Some(HomeId { device: device.parse().ok()?, inode: inode.parse().ok()? })
         });
-        parts.ok_or_else(|| format!("{text:?} is no DEVICE:INODE"))
+        parts.ok_or_else(|| format!("{text:?} is not DEVICE:INODE"))
     }
 }
 

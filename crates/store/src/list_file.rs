@@ -27,7 +27,7 @@ pub enum ListError {
         known: u32,
     },
     /// It is no such list; it is left alone.
-    #[error("{path} is no {what}: {detail}")]
+    #[error("{path} is not a {what}: {detail}")]
     Damaged {
         /// The file.
         path: PathBuf,
@@ -37,7 +37,7 @@ pub enum ListError {
         detail: String,
     },
     /// Another process is changing it and does not get done.
-    #[error("another process has {0} and does not let go of it")]
+    #[error("another process has locked {0} and does not release it")]
     Busy(PathBuf),
     /// A file cannot be used.
     #[error(transparent)]

@@ -120,7 +120,7 @@ pub(crate) fn load_logged(
                 damage = match walk(&reader, &mut replay, found.offset).at_path("read", &path)? {
                     Stop::Damaged(found) => damage.or(Some(found)),
                     Stop::Torn(before) if before.offset < found.offset => {
-                        let detail = "a record is not whole, and another follows".into();
+                        let detail = "a record is incomplete, and another follows".into();
                         damage.or(Some(Damage { offset: before.offset, detail }))
                     }
                     Stop::Torn(_) | Stop::End => damage,

@@ -15,7 +15,7 @@ use crate::layout::Layout;
 use crate::survey::Listing;
 
 /// What a note says of such a session.
-const GONE: &str = "its log is gone, which was there when the last daemon left";
+const GONE: &str = "its log is missing; it existed when the last daemon stopped";
 
 /// Returns the sessions of a list that nobody else knows of, if the last who owned the home left it behind that list.
 pub(crate) fn lost(

@@ -155,7 +155,7 @@ fn recover_one(home: &HomeFiles, stream: StreamId, tail: &Tail<'_>) -> OneRecove
     // One stream's trouble is not the others' (I10), nor is a panic over it the next daemon's for ever.
     let _at_work = home.at_work(stream, "redo");
     let damaged = |error: &io::Error| {
-        let detail = format!("what the write-ahead log has of it could not be added: {error}");
+        let detail = format!("its records in the write-ahead log could not be added: {error}");
         Completion::Damaged(Damage { offset: 0, detail })
     };
     let lagging = |completion: Completion, keep: u64, lines: Vec<u8>, error: &io::Error| {

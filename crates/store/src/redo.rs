@@ -220,11 +220,11 @@ fn check_base(
     if !whole {
         return Ok(Some(Damage {
             offset: start.offset(),
-            detail: format!("the record that ends at byte {base} is not whole"),
+            detail: format!("the record that ends at byte {base} is incomplete"),
         }));
     }
     if hash.is_some_and(|expected| expected != found.and_then(|line| line.hash)) {
-        let detail = format!("another record than the one that was there ends at byte {base}");
+        let detail = format!("a different record than before ends at byte {base}");
         return Ok(Some(Damage { offset: start.offset(), detail }));
     }
     Ok(None)

@@ -30,7 +30,7 @@ pub enum StagedRunError {
         damage: Damage,
     },
     /// Records cannot be put behind it.
-    #[error("the ledger of {run} cannot be gone on with: {why}")]
+    #[error("the ledger of {run} cannot be continued: {why}")]
     Unfit {
         /// The run.
         run: RunName,
@@ -63,7 +63,7 @@ impl StagedRun {
             Stop::End => {}
             Stop::Damaged(damage) => return Err(damaged(damage)),
             Stop::Torn(torn) => {
-                let detail = "its end is no whole record".into();
+                let detail = "it ends with an incomplete record".into();
                 return Err(damaged(Damage { offset: torn.begin().offset(), detail }));
             }
         }
@@ -71,7 +71,10 @@ impl StagedRun {
             return Err(damaged(damage));
         }
         if replay.state.started.is_none() {
-            return Err(damaged(Damage { offset: 0, detail: "it is no run that was ever started".into() }));
+            return Err(damaged(Damage {
+                offset: 0,
+                detail: "it is not a run that was ever started".into(),
+            }));
         }
         Ok(StagedRun { home, run, state: replay.state })
     }
@@ -137,7 +140,7 @@ impl Replays for StrictReplay {
             Err(why) => Err(why.to_string()),
         };
         if let (Err(why), None) = (applied, &self.refused) {
-            let detail = format!("record {} cannot stand there: {why}", line.seq);
+            let detail = format!("record {} is not valid there: {why}", line.seq);
             self.refused = Some(Damage { offset: before.log_offset, detail });
         }
         self.state.set_position(position);

@@ -32,7 +32,7 @@ pub enum StagedError {
         damage: Damage,
     },
     /// What it goes on from is not what it says.
-    #[error("the history of {session} does not fit: {why}")]
+    #[error("the history of {session} is not valid: {why}")]
     History {
         /// The session.
         session: SessionId,
@@ -40,7 +40,7 @@ pub enum StagedError {
         why: String,
     },
     /// Records cannot be put behind it.
-    #[error("the log of {session} cannot be gone on with: {why}")]
+    #[error("the log of {session} cannot be continued: {why}")]
     Unfit {
         /// The session.
         session: SessionId,
@@ -72,19 +72,22 @@ impl StagedSession {
             Stop::End => {}
             Stop::Damaged(damage) => return Err(damaged(damage)),
             Stop::Torn(torn) => {
-                let detail = "its end is no whole record".into();
+                let detail = "it ends with an incomplete record".into();
                 return Err(damaged(Damage { offset: torn.begin().offset(), detail }));
             }
         }
         if !replay.state.is_created() || replay.state.deleted {
-            return Err(damaged(Damage { offset: 0, detail: "it is no session that could go on".into() }));
+            return Err(damaged(Damage {
+                offset: 0,
+                detail: "it is not a session that could continue".into(),
+            }));
         }
         let has_base = home.disk.stat(&home.base(session)).is_ok();
         let unfit = |why: String| StagedError::History { session, why };
         let opened = history::open(&home, session).at_path("read", &path)?;
         match (replay.state.forked_from, &opened.missing) {
             (None, _) if has_base => {
-                return Err(unfit("it goes on from nothing, and something is there".into()));
+                return Err(unfit("it starts from nothing, but has a history".into()));
             }
             (Some(_), Some(why)) if has_base => return Err(unfit(why.clone())),
             _ => {}

@@ -113,7 +113,7 @@ impl StepCache {
 
     fn make_directory(&self, agent: &str) -> io::Result<PathBuf> {
         let no_name =
-            || io::Error::new(io::ErrorKind::InvalidInput, format!("{agent:?} is no name of an agent"));
+            || io::Error::new(io::ErrorKind::InvalidInput, format!("{agent:?} is not the name of an agent"));
         let directory = self.layout.cached_results_of(agent).ok_or_else(no_name)?;
         for (made, above) in
             [(&self.layout.cached_results(), self.layout.home()), (&directory, &self.layout.cached_results())]

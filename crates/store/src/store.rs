@@ -279,7 +279,10 @@ impl<C: Commits> Store<C> {
     /// Makes a new session ready to be appended to; its first record must be `session.created`.
     pub fn create(&self, session: SessionId) -> io::Result<()> {
         if self.home.disk.stat(&self.home.log(session)).is_ok() {
-            return Err(io::Error::new(io::ErrorKind::AlreadyExists, format!("session {session} exists")));
+            return Err(io::Error::new(
+                io::ErrorKind::AlreadyExists,
+                format!("session {session} already exists"),
+            ));
         }
         let fold = SessionFold::new(SessionState::empty(session), TokenIndex::empty(session));
         self.committer.register(fold, None);

@@ -65,7 +65,7 @@ fn permission_option(option: &RawValue) -> Option<Choice> {
 pub(super) fn write(request: &Raw<'_>, answer: Answer<'_>) -> Result<Outgoing, AnswerError> {
     let request =
         Object::parse(request.as_json()).ok_or(AnswerError::WrongSort("answers: it cannot be read"))?;
-    let asked = asked(&request).ok_or(AnswerError::WrongSort("answers: it is no question"))?;
+    let asked = asked(&request).ok_or(AnswerError::WrongSort("answers: it is not a question"))?;
     match asked.kind {
         WaitKind::Permission => permission(&asked, answer),
         _ => elicitation(&asked, &request.object("params"), answer),
@@ -114,7 +114,7 @@ fn elicitation(asked: &Asked<'_>, params: &Object<'_>, answer: Answer<'_>) -> Re
             form.ok_or_else(no_form)?;
             action("accept", Some(fields.clone()))
         }
-        Answer::Form(_) => Err(AnswerError::WrongSort("a form that is no JSON object")),
+        Answer::Form(_) => Err(AnswerError::WrongSort("a form that is not a JSON object")),
         Answer::Text(value) => {
             let form = form.ok_or_else(no_form)?;
             let field = form.only().ok_or(AnswerError::WrongSort("one text: it has several fields"))?;

@@ -454,7 +454,7 @@ impl Connection {
 /// Ends the run of a command that is an agent, and was not spoken with as one.
 fn wrong_profile() -> PromptOutcome {
     let message = "the command answers in JSON-RPC, as agents of the Agent Client Protocol do, and ended with exit code 0 \
-                   without having read its prompt: run it with --profile acp";
+                   without reading its prompt: run it with --profile acp";
     PromptOutcome::Failed(Failure { code: 0, message: message.into() })
 }
 

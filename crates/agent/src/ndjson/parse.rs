@@ -53,7 +53,7 @@ pub(super) fn line(line: &str, flags: OutFlags) -> Vec<Said<'_>> {
             let path = object.text("path").map(|path| short(path, MAX_SHOWN));
             vec![Said::Notice { what: ARTIFACT, text: path, raw: Some(whole), update: false }]
         }
-        Some(other) => odd(whole, format!("{:?} is no kind of message", cut(other, MAX_WORD))),
+        Some(other) => odd(whole, format!("{:?} is not a kind of message", cut(other, MAX_WORD))),
         None => odd(whole, "a message without a kind".to_owned()),
     }
 }
@@ -149,7 +149,7 @@ mod tests {
             (r#"{"kind":"log"}"#, "log info:  true"),
             (r#"{"kind":"artifact","path":"a","sha256":"00"}"#, "artifact a true"),
             (r#"{"kind":"artifact"}"#, "artifact - true"),
-            (r#"{"kind":"telegram"}"#, r#"noise "telegram" is no kind of message true"#),
+            (r#"{"kind":"telegram"}"#, r#"noise "telegram" is not a kind of message true"#),
             (r#"{"event_type":"b.completed"}"#, "noise a message without a kind true"),
             ("[]", "noise [] false"),
             ("Compiling…", "noise Compiling… false"),

@@ -77,7 +77,8 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<Exit, Failure> {
     let mut agents = match &context.server {
         None => find_all(&std::env::var_os("PATH").unwrap_or_default()),
         Some(server) if args.probes() => {
-            let message = format!("agents are probed on their own machine, and {} is elsewhere", server.url);
+            let message =
+                format!("agents are probed on their own machine, and {} is another one", server.url);
             return Err(Failure::usage("only_here", message)
                 .hint("leave out --probe, --models and --modes, or run it there"));
         }
@@ -200,14 +201,14 @@ fn adapter_needed(agent: &FoundAgent, program: &str) -> String {
         }
         How::Installed | How::Missing => "To install it:".into(),
     };
-    format!("{program} is here; Rekindle talks to it through an adapter. {how}")
+    format!("{program} is installed; Rekindle talks to it through an adapter. {how}")
 }
 
 /// Lists what can be chosen, by what has to be given.
 fn choices(offered: &[Offered]) -> String {
     let one = |one: &Offered| {
         let name = if one.name == one.id { String::new() } else { format!(" ({})", one.name) };
-        format!("{}{name}{}", one.id, if one.current { ", which it begins with" } else { "" })
+        format!("{}{name}{}", one.id, if one.current { ", the default" } else { "" })
     };
     if offered.is_empty() {
         return "it offers no choice".into();
@@ -236,7 +237,7 @@ fn abilities(probed: &Probed) -> String {
         (true, true) => "its sessions can be loaded and resumed",
         (true, false) => "its sessions can be loaded",
         (false, true) => "its sessions can be resumed",
-        (false, false) => "its sessions do not survive it",
+        (false, false) => "its sessions end with it",
     };
     let quirks: Vec<&str> = probed.quirks.iter().map(Quirk::as_str).collect();
     if quirks.is_empty() { back.into() } else { format!("{back}; known for: {}", quirks.join(", ")) }

@@ -46,12 +46,12 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<Exit, Failure> {
         ([option], None) => (None, Some(option.as_str())),
         ([wait], Some(_)) => (Some(wait.as_str()), None),
         ([], Some(_)) => (None, None),
-        ([], None) => return Err(usage("there is no answer")),
-        (_, Some(_)) => return Err(usage("an option and a text: one of them is enough")),
-        (_, None) => return Err(usage("there are too many words")),
+        ([], None) => return Err(usage("the answer is missing")),
+        (_, Some(_)) => return Err(usage("give either an option or a text, not both")),
+        (_, None) => return Err(usage("there are too many arguments")),
     };
     if let Some(token) = &args.token {
-        let wait = wait.ok_or_else(|| usage("a token is for one wait, which is named with it"))?;
+        let wait = wait.ok_or_else(|| usage("--token also needs the id of its wait"))?;
         return answer_by_token(context, wait, option, args.text.as_deref(), token);
     }
     let answer = |ask: &Ask| match (option, &args.text) {
@@ -92,7 +92,7 @@ fn answer_by_token(
     text: Option<&str>,
     token: &str,
 ) -> Result<Exit, Failure> {
-    let wait: WaitId = wait.parse().map_err(|_| usage("a token comes with the whole id of its wait"))?;
+    let wait: WaitId = wait.parse().map_err(|_| usage("--token needs the whole id of its wait"))?;
     let answer = NewAnswer {
         option: option.map(str::to_owned),
         text: text.map(str::to_owned),
@@ -130,8 +130,11 @@ pub(super) fn find<'a>(name: Option<&str>, waits: &'a [WaitView]) -> Result<&'a 
             Err(Failure::failed("nothing_asked", anyhow::anyhow!("there are no open questions"))
                 .hint("rekindle ps"))
         }
-        [] => Err(Failure::usage("wait_unknown", "no such wait is open".into()).hint("rekindle waits")),
-        _ => Err(Failure::usage("wait_ambiguous", format!("{} waits are meant", matching.len()))
+        [] => {
+            Err(Failure::usage("wait_unknown", "there is no such open question".into())
+                .hint("rekindle waits"))
+        }
+        _ => Err(Failure::usage("wait_ambiguous", format!("{} open questions match", matching.len()))
             .hint(format!("name one:{list}"))),
     }
 }
@@ -148,7 +151,7 @@ fn half_an_answer(word: &str, waits: &[WaitView]) -> Result<(), Failure> {
             ask.options().into_iter().map(|(_, line)| format!("\n{line}")).collect()
         },
     );
-    let message = format!("there is no answer to {word}: an option comes behind its id");
+    let message = format!("the answer to {word} is missing: give an option after its id");
     Err(Failure::usage("no_answer", message).hint(match options.as_str() {
         "" => format!("{}, or --text TEXT", ours(format_args!("answer {word} OPTION"))),
         options => {

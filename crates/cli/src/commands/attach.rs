@@ -44,7 +44,10 @@ pub(super) fn run(context: Context, args: &Args) -> Result<Exit, Failure> {
         Some(run) => Goal::Run(run.run_id.to_string()),
         None if session.queued > 0 => Goal::Next,
         None => {
-            anstream::eprintln!("nothing was asked of it yet: {}", ours(format_args!("send {id} TEXT")));
+            anstream::eprintln!(
+                "it has not been given a prompt yet: {}",
+                ours(format_args!("send {id} TEXT"))
+            );
             return Ok(Exit::Ok);
         }
     };

@@ -23,6 +23,6 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<Exit, Failure> {
     let id = args.session.find_live(context, &client)?;
     let body = client.post(&format!("/api/sessions/{id}/cancel"), &json!({}))?;
     context.print(&String::from_utf8_lossy(&body).trim_end(), |out| {
-        Ok(writeln!(out, "asked {id} to stop; an agent that does not is ended within 30 s")?)
+        Ok(writeln!(out, "asked {id} to stop; an agent that does not stop is ended within 30 s")?)
     })
 }

@@ -23,5 +23,5 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<Exit, Failure> {
     client.post(&format!("/api/sessions/{id}/close"), &json!({}))?;
     let goes_on = ours(format_args!("fork {id}"));
     context
-        .print(&json!({ "closed": id }), |out| Ok(writeln!(out, "closed {id}; {goes_on} goes on from it")?))
+        .print(&json!({ "closed": id }), |out| Ok(writeln!(out, "closed {id}; {goes_on} continues from it")?))
 }

@@ -32,7 +32,7 @@ pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
     let (shells, name) = (Shells::builtins(), args.shell.to_string());
     let shell = shells.completer(&name).ok_or_else(|| {
         Failure::usage("shell_unknown", format!("there are no completions for {name}"))
-            .hint("bash, zsh, fish, elvish and powershell have some")
+            .hint("bash, zsh, fish, elvish and powershell are supported")
     })?;
     let mut script = Vec::new();
     shell.write_registration(COMPLETE, "rekindle", "rekindle", "rekindle", &mut script)?;

@@ -41,7 +41,7 @@ enum What {
 
 pub(super) fn run(json: bool, args: &Args) -> Result<Exit, Failure> {
     let file = ConfigFile::find().ok_or_else(|| {
-        let message = "it is not known where the configuration is: $HOME is not set".to_owned();
+        let message = "cannot tell where the configuration is: $HOME is not set".to_owned();
         Failure::usage("config_unknown", message).hint("name it with $REKINDLE_CONFIG")
     })?;
     match args.what {
@@ -67,7 +67,7 @@ pub(super) fn run(json: bool, args: &Args) -> Result<Exit, Failure> {
             let mut said: String = unknown.iter().map(|key| told(&file.path, key) + "\n").collect();
             said += &match (&text, unknown.len() as u64) {
                 (None, _) => format!("{path} does not exist: the defaults apply\n"),
-                (_, 0) => format!("{path} is in order\n"),
+                (_, 0) => format!("{path} is valid\n"),
                 (_, count) => format!("{}\n", plural(count, "problem")),
             };
             print(json, &json!({"path": file.path, "exists": text.is_some(), "unknown": unknown}), &said)?;

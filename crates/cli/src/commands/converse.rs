@@ -92,7 +92,7 @@ impl Letters for Ours {
 
     fn session(&self, text: &str) -> Result<NewSession, Failure> {
         let new = self.new.as_ref().ok_or_else(|| {
-            let error = anyhow::Error::msg("the conversation is with a session that is there");
+            let error = anyhow::Error::msg("this conversation already has a session");
             Failure::failed("session_there", error)
         })?;
         Ok(NewSession {

@@ -24,8 +24,8 @@ pub(crate) struct Args {
 
 pub(super) fn run(shared: &Shared, args: &Args) -> Result<Exit, Failure> {
     if shared.home.given().is_some() {
-        return Err(Failure::usage("own_home", "the demonstration makes a home of its own".into())
-            .hint("leave --home out; --keep keeps the one it makes"));
+        return Err(Failure::usage("own_home", "the demonstration creates a home of its own".into())
+            .hint("leave out --home; --keep keeps the home that it creates"));
     }
     demo::run(args.keep, shared.json)
 }

@@ -44,7 +44,7 @@ pub(super) fn run(args: Args) -> Result<Exit, Failure> {
         return launch().map_err(|error| Failure::failed("demo_agent", error));
     }
     let state = args.options.state.clone().or_else(default_state).ok_or_else(|| {
-        let message = "it is not known where conversations are kept: $HOME is not set";
+        let message = "cannot tell where conversations are kept: $HOME is not set";
         Failure::usage("state_unknown", message.to_owned()).hint("name a directory with --state DIR")
     })?;
     // Without its own path it cannot leave children behind; everything else works.

@@ -154,16 +154,16 @@ fn run_diff(
 /// Says on stderr what else has to be known of a diff.
 fn note(is_over: bool, is_late: bool, rules_differ: bool) {
     if !is_over {
-        anstream::eprintln!("note: the run has not ended: this is how the directory is now");
+        anstream::eprintln!("note: the run has not ended: this compares with the directory as it is now");
     }
     if is_late {
         anstream::eprintln!(
-            "note: nobody was there when the run ended: what changed before the next daemon came is here too"
+            "note: no daemon was running when the run ended: changes made before the next one started are included"
         );
     }
     if rules_differ {
         anstream::eprintln!(
-            "note: other rules say which files count than before: some may be here only for that"
+            "note: the rules for which files count have changed in between: some differences may come from that alone"
         );
     }
 }
@@ -190,7 +190,7 @@ fn kept(workspaces: &Workspaces, tree: &BlobId) -> Result<(), Failure> {
     if workspaces.has(tree) {
         return Ok(());
     }
-    let message = format!("the files of {tree} are not kept any more");
+    let message = format!("the files of {tree} are no longer kept");
     Err(Failure::failed("snap_expired", anyhow::Error::msg(message))
         .hint("keep_days of [checkpoints] in the configuration says how long they are"))
 }
@@ -231,11 +231,11 @@ fn from_daemon(
             format!("&run={run}")
         }
         Wanted::Run(run) => {
-            let message = format!("{run:?} is not the id of a run nor the beginning of one");
+            let message = format!("{run:?} is neither the id of a run nor the beginning of one");
             return Err(Failure::usage("bad_run_id", message).hint("rekindle log shows them"));
         }
         Wanted::Snapshots(..) => {
-            let message = "snapshots are compared where the home is".to_owned();
+            let message = "snapshots can be compared only on the machine of the home".to_owned();
             return Err(Failure::usage("only_here", message).hint("name a run instead"));
         }
     };
@@ -252,7 +252,7 @@ fn from_daemon(
             match &file.diff {
                 Some(text) => write_coloured(&mut out, text.as_bytes())?,
                 None => {
-                    let path = file.file.path.path.as_deref().unwrap_or("(a name that is no text)");
+                    let path = file.file.path.path.as_deref().unwrap_or("(a name that is not valid UTF-8)");
                     let path = rekindle_terminal::sanitise::line(path);
                     let lines = file.file.lines_added.zip(file.file.lines_removed);
                     let lines = lines.map(|(added, removed)| format!("  +{added} −{removed}"));

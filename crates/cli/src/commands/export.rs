@@ -113,13 +113,12 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<Exit, Failure> {
     let target = args.output.clone().unwrap_or_else(|| format!("{first}.rkb").into());
     let is_stdout = target == Path::new("-");
     if is_stdout && io::stdout().is_terminal() {
-        let message = "a bundle is nothing for a terminal".to_owned();
-        return Err(
-            Failure::usage("stdout_is_terminal", message).hint("-o FILE, or send it somewhere: … -o - | …")
-        );
+        let message = "a bundle cannot be written to a terminal".to_owned();
+        return Err(Failure::usage("stdout_is_terminal", message)
+            .hint("use -o FILE, or pipe it to a command: … -o - | …"));
     }
     if !is_stdout && !args.force && target.symlink_metadata().is_ok() {
-        let message = format!("{} is there already", target.display());
+        let message = format!("{} already exists", target.display());
         return Err(Failure::usage("file_exists", message).hint("--force replaces it; -o names another"));
     }
     let passphrase = args.passphrase_file.as_deref();
@@ -165,11 +164,12 @@ fn find_run(name: &str, home: &Offline) -> Result<RunName, Failure> {
     match (found.len(), found.pop()) {
         (1, Some(run)) => Ok(run),
         (_, None) => Err(Failure::usage("run_unknown", format!("there is no run {name}"))
-            .hint("rekindle pipeline ls lists those there are")),
-        (more, Some(last)) => {
-            Err(Failure::usage("run_ambiguous", format!("{name} could be {last}, or {} more", more - 1))
-                .hint("give more of it"))
-        }
+            .hint("rekindle pipeline ls lists the runs")),
+        (more, Some(last)) => Err(Failure::usage(
+            "run_ambiguous",
+            format!("{name} is not unique: it may be {last}, or {} more", more - 1),
+        )
+        .hint("give more of it")),
     }
 }
 
@@ -269,7 +269,7 @@ pub(super) fn failure(error: BundleError) -> Failure {
         "wrong_passphrase" => "nothing was changed; try it again",
         "command_not_trusted" => "--trust-command takes it, if you know what it does",
         "import_busy" => "wait until it has ended",
-        "home_unusable" | "session_unreadable" => "rekindle doctor looks at the home",
+        "home_unusable" | "session_unreadable" => "rekindle doctor checks the home",
         "session_exists" => "run the same command again",
         "run_exists" => "nothing was changed; the run is here: rekindle pipeline show",
         _ => return Failure::failed(error.code(), error),

@@ -130,12 +130,14 @@ pub(super) fn run(context: &Context, args: Args) -> Result<Exit, Failure> {
     // The id alone, so that a script can take it.
     writeln!(std::io::stdout(), "{}", forked.session.id)?;
     let behind = forked.session.forked_from.map_or(0, |from| from.seq);
-    anstream::eprintln!("forked from {id} behind record {behind}, with {}", forked.session.agent);
+    anstream::eprintln!("forked from {id} after record {behind}, with {}", forked.session.agent);
     if forked.files == FilesOutcome::Restored {
         let place = &forked.session.working_dir;
-        anstream::eprintln!("files: made what they were then in {place}; messages wait until that is done");
+        anstream::eprintln!(
+            "files: restored in {place} to what they were then; messages wait until that is done"
+        );
     }
     anstream::eprintln!("{}: {}", forked.verdict, forked.notice);
-    anstream::eprintln!("go on with: {}", ours(format_args!("send {} TEXT", forked.session.id)));
+    anstream::eprintln!("continue with: {}", ours(format_args!("send {} TEXT", forked.session.id)));
     Ok(Exit::Ok)
 }

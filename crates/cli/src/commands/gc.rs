@@ -113,9 +113,8 @@ fn print_text(
     }
     if freed.expired_checkpoints > 0 {
         let count = plural(freed.expired_checkpoints, "checkpoint");
-        let text = format!(
-            "the files of {count} of runs are not kept any more: [checkpoints] says how long they are"
-        );
+        let text =
+            format!("the files of {count} of runs are no longer kept: [checkpoints] says how long they are");
         writeln!(out, "{}", wrap(&text, width, "  ", "  "))?;
     }
     let count = plural(freed.gone.len() as u64, "thing");
@@ -144,7 +143,7 @@ fn space_text(space: &Space) -> String {
     ];
     let told = parts.iter().filter(|(_, bytes)| *bytes > 0);
     let told: Vec<String> = told.map(|(name, bytes)| format!("{name} {}", output::size(*bytes))).collect();
-    format!("room taken before: {}", if told.is_empty() { "none".into() } else { told.join(", ") })
+    format!("space used before: {}", if told.is_empty() { "none".into() } else { told.join(", ") })
 }
 
 /// Returns the first thing for each reason, and how many more have it: a hundred dead agents are one line.
@@ -174,9 +173,9 @@ mod tests {
 
     #[test]
     fn room_is_told_by_what_takes_it() {
-        assert_eq!(space_text(&Space::default()), "room taken before: none");
+        assert_eq!(space_text(&Space::default()), "space used before: none");
         let space = Space { sessions: 2048, checkpoints: Some(1024), blobs: 3072, ..Space::default() };
         let text = space_text(&space);
-        assert_eq!(text, "room taken before: sessions 2.0 KiB, checkpoints 1.0 KiB, other blobs 2.0 KiB");
+        assert_eq!(text, "space used before: sessions 2.0 KiB, checkpoints 1.0 KiB, other blobs 2.0 KiB");
     }
 }

@@ -42,7 +42,7 @@ impl LateAnswer {
         let body = client.post(&format!("/api/waits/{}/answer", self.over.wait_id), answer)?;
         let how = self.over.text(&self.ask);
         let attach = attach(&self.session);
-        let text = format!("it was {how} already, just as you answer now; watch it with: {attach}");
+        let text = format!("it was already {how}, with the same answer; watch it with: {attach}");
         context.acknowledge(&body, text)
     }
 

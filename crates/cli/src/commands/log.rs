@@ -81,7 +81,7 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<Exit, Failure> {
     }
     if let Some(torn) = torn {
         anstream::eprintln!(
-            "note: the last {} are no whole records, as when a crash cuts a write short; the next use of the session cuts them off",
+            "note: the last {} are an incomplete record, as a crash in the middle of a write leaves it; the next use of the session removes it",
             output::plural(torn.len, "byte")
         );
     }
@@ -182,15 +182,15 @@ fn follows(
     let last_hash = last.and_then(|(_, hash)| hash);
     match last {
         Some((seq, _)) if seq.checked_add(1) != Some(line.seq) => {
-            Err(format!("record {} stands where {} belongs", line.seq, seq.saturating_add(1)))
+            Err(format!("found record {} where {} was expected", line.seq, seq.saturating_add(1)))
         }
         // The first record of a fork says itself what it follows.
         None if line.hash.is_some() && line.seq != 1 && line.forked_from().is_none() => {
-            Err(format!("record {} stands where 1 belongs", line.seq))
+            Err(format!("found record {} where 1 was expected", line.seq))
         }
         // Lines of older logs have no hash, and may stand only before those that have one.
         _ if line.hash.is_none() && last_hash.is_none() => Ok(()),
         _ if line.follows(session, last_hash) => Ok(()),
-        _ => Err(format!("the hash of record {} does not fit", line.seq)),
+        _ => Err(format!("the hash of record {} does not match", line.seq)),
     }
 }

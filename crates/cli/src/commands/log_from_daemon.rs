@@ -70,10 +70,10 @@ pub(super) fn follow(
             }
             Heard::Words(_) | Heard::Pending(_) | Heard::Back { away: false } => {}
             Heard::Away => anstream::eprintln!("note: the daemon went away; waiting for the next one"),
-            Heard::Back { away: true } => anstream::eprintln!("note: a daemon is there again"),
+            Heard::Back { away: true } => anstream::eprintln!("note: a daemon is running again"),
             Heard::Reset { last_seq } => {
                 anstream::eprintln!(
-                    "note: the end of the log was lost in a crash; it goes on behind record {last_seq}"
+                    "note: the end of the log was lost in a crash; it continues after record {last_seq}"
                 );
             }
             Heard::Deleted => {

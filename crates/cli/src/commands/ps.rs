@@ -96,7 +96,8 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<Exit, Failure> {
         let alone = listing.sessions.iter().filter(|session| agent_lives(&session.view)).count() as u64;
         let Some(unheard) = unheard.filter(|_| alone > 0) else { return Ok(()) };
         let agents = plural(alone, "agent");
-        let live = if alone == 1 { "lives on, and what it says" } else { "live on, and what they say" };
+        let live =
+            if alone == 1 { "keeps running, and its output" } else { "keep running, and their output" };
         let text = match unheard {
             Unheard::None => format!("no daemon answers; {agents} {live} is kept for the next one"),
             other => format!("{}; {agents} {live} is kept", other.text()),

@@ -53,7 +53,7 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<Exit, Failure> {
         other => other?,
     };
     if args.detach {
-        return context.acknowledge(&body, format_args!("{id} goes on; watch it with: {}", attach(&id)));
+        return context.acknowledge(&body, format_args!("{id} continues; watch it with: {}", attach(&id)));
     }
     let resumed: Value = read(&body)?;
     let goal = match resumed["run_id"].as_str() {

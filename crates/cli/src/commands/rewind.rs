@@ -77,29 +77,29 @@ pub(super) fn run(context: &Context, args: Args) -> Result<Exit, Failure> {
     let rewound: Rewound = read(&body)?;
     // The id alone, so that a script can take it.
     writeln!(std::io::stdout(), "{}", rewound.session.id)?;
-    anstream::eprintln!("{id} is closed; this takes its place, as before {}", plan.run_id);
+    anstream::eprintln!("{id} is closed; this session replaces it, as before {}", plan.run_id);
     anstream::eprintln!(
         "{}",
         match rewound.files {
             FilesOutcome::Restored =>
-                "files: made what they were before that run; messages wait until that is done",
+                "files: restored to what they were before that run; messages wait until that is done",
             _ => "files: left as they are",
         }
     );
     anstream::eprintln!("{}: {}", rewound.verdict, rewound.notice);
-    anstream::eprintln!("go on with: {}", ours(format_args!("send {} TEXT", rewound.session.id)));
+    anstream::eprintln!("continue with: {}", ours(format_args!("send {} TEXT", rewound.session.id)));
     Ok(Exit::Ok)
 }
 
 /// Shows what would change.
 fn show(context: &Context, id: &str, plan: &RewindPlan) -> Result<(), Failure> {
-    anstream::eprintln!("{id} goes back to before {}, behind record {}", plan.run_id, plan.seq);
+    anstream::eprintln!("{id} goes back to before {}, after record {}", plan.run_id, plan.seq);
     match plan.tree {
         Some(tree) if context.server.is_none() => {
             workspace::show_changes(context, Path::new(&plan.working_dir), tree)
         }
         Some(_) => {
-            anstream::eprintln!("its files in {} are made what they were then", plan.working_dir);
+            anstream::eprintln!("its files in {} are restored to what they were then", plan.working_dir);
             Ok(())
         }
         None => {

@@ -56,7 +56,7 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<Exit, Failure> {
         let removed = client.delete(&format!("/api/sessions/{id}{force}"));
         removed.map_err(|failure| match failure.code() {
             "still_running" => failure.hint(format!(
-                "{}, or remove it all the same: {}",
+                "{}, or remove it anyway: {}",
                 ours(format_args!("cancel {id}")),
                 ours(format_args!("rm --force {id}"))
             )),

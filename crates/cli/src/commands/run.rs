@@ -66,7 +66,7 @@ pub(crate) struct Args {
 
 pub(super) fn run(context: &Context, args: Args) -> Result<Exit, Failure> {
     let text = prompt(args.prompt.as_deref(), args.file.as_deref())?.ok_or_else(|| {
-        Failure::usage("no_prompt", "there is nothing to ask".into())
+        Failure::usage("no_prompt", "the prompt is missing".into())
             .hint("rekindle run \"fix the failing test\"")
     })?;
     // Which agents there are is known there.

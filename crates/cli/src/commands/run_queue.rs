@@ -44,13 +44,13 @@ pub(super) fn run(
         if task.status.is_ended() {
             let why = task.reason.unwrap_or_default();
             let message =
-                anyhow::anyhow!("{} is {} before it has begun: {why}", task.id, task.status.as_str());
+                anyhow::anyhow!("{} is {} before it has started: {why}", task.id, task.status.as_str());
             return Err(Failure::failed("not_begun", message));
         }
         if task.waits_for.is_some() && task.waits_for != told && task.status == TaskStatus::Pending {
             let why = task.waits_for.as_deref().unwrap_or_default();
             anstream::eprintln!(
-                "queued as {}: {why}; Ctrl-C leaves, and it begins all the same. {} takes it back",
+                "queued as {}: {why}; Ctrl-C leaves, and it starts anyway. {} cancels it",
                 task.id,
                 ours(format_args!("task cancel {}", task.id))
             );

@@ -64,16 +64,17 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<Exit, Failure> {
         ([session], Some(_)) => (Some(session.as_str()), None),
         ([], _) => (None, None),
         _ => {
-            return Err(Failure::usage("two_messages", "a message and a file: one of them is enough".into()));
+            return Err(Failure::usage("two_messages", "give either a message or a file, not both".into()));
         }
     };
     let text = prompt(text, args.file.as_deref())?.ok_or_else(|| match session {
         Some(session) => {
-            let message = format!("there is nothing to send to {session}: a message comes behind its id");
+            let message = format!("the message to {session} is missing: give it after the id");
             Failure::usage("no_message", message).hint(ours(format_args!("send {session} TEXT")))
         }
-        None => Failure::usage("no_message", "there is nothing to send".into())
-            .hint("rekindle send [SESSION] TEXT"),
+        None => {
+            Failure::usage("no_message", "the message is missing".into()).hint("rekindle send [SESSION] TEXT")
+        }
     })?;
     let mut client = context.daemon_or_start()?;
     let id = find_live(session, context, &client)?;

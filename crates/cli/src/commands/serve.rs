@@ -94,7 +94,7 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<Exit, Failure> {
     }
     let outcome = serve(context, args).map_err(|failure| match failure.code() {
         "home_in_use" if !args.background => failure.hint(
-            "`rekindle serve --takeover` takes its place while agents work on; --home PATH names another home",
+            "`rekindle serve --takeover` replaces it while agents keep working; --home PATH names another home",
         ),
         _ => failure,
     });

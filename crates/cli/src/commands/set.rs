@@ -70,8 +70,8 @@ pub(super) fn run(context: &Context, args: Args) -> Result<Exit, Failure> {
         persistence: None,
     };
     if change.title.is_none() && !change.names_options() {
-        return Err(Failure::usage("nothing_to_change", "there is nothing to change".into())
-            .hint("rekindle set --help says what can be"));
+        return Err(Failure::usage("nothing_to_change", "nothing to change was named".into())
+            .hint("rekindle set --help lists what can be changed"));
     }
     let client = context.daemon_or_start()?;
     let id = args.session.find_live(context, &client)?;

@@ -79,13 +79,13 @@ fn from_home(context: &Context, session: &SessionArg) -> Result<(Box<RawValue>, 
         let (bytes, at) = (plural(torn.len, "byte"), torn.offset);
         let again = match agent_presence(&home, &loaded.state) {
             AgentPresence::Lives | AgentPresence::Silent | AgentPresence::Dead => {
-                ", and records again what the agent's holder still has"
+                ", and records what the agent's holder still has"
             }
             AgentPresence::Nobody | AgentPresence::Vanished { .. } => "",
         };
         let text = format!(
-            "the last {bytes}, from byte {at}, are no whole records, as when a crash cuts a write short; the next use cuts \
-             them off{again}"
+            "the last {bytes}, from byte {at}, are an incomplete record, as a crash in the middle of a write leaves it; \
+             the next use removes it{again}"
         );
         told["tail"] = json!(text);
     }
@@ -133,8 +133,8 @@ fn rows(session: &SessionView, tail: Option<String>, unheard: Option<Unheard>, n
     if let Some(unheard) = unheard {
         let kept = match unheard {
             _ if !agent_lives(session) => "",
-            Unheard::None => "; what its agent says is kept for the next one",
-            _ => "; what its agent says is kept",
+            Unheard::None => "; its agent's output is kept for the next one",
+            _ => "; its agent's output is kept",
         };
         rows.push(("daemon", format!("{}{kept}", unheard.daemon_text())));
     }

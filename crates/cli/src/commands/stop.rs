@@ -87,13 +87,13 @@ fn stop_elsewhere(context: &Context, server: &Arc<Server>, all: bool) -> Result<
             Ok(next) if next.target().pid() != client.target().pid() => break,
             _ if Instant::now() >= deadline => {
                 let error =
-                    anyhow::anyhow!("the daemon at {} was asked to leave and is still there", server.url);
+                    anyhow::anyhow!("the daemon at {} was asked to stop and is still running", server.url);
                 return Err(Failure::failed("daemon_stays", error).hint("its log may say why"));
             }
             _ => std::thread::sleep(LOOK),
         }
     }
-    let text = if all { "stopped, with its agents" } else { "stopped; its agents work on" };
+    let text = if all { "stopped, with its agents" } else { "stopped; its agents keep working" };
     context.acknowledge(br#"{"stopped":true}"#, text)
 }
 
@@ -115,7 +115,7 @@ fn is_unusable(failure: &Failure) -> bool {
 
 /// Replaces a daemon that is of no use, and says why.
 fn replace(context: &Context, failure: &Failure) -> Result<DaemonFile, Failure> {
-    anstream::eprintln!("note: {}; replacing it, agents work on", failure.message());
+    anstream::eprintln!("note: {}; replacing it, agents keep working", failure.message());
     start::take_over(&context.home)
 }
 
@@ -124,9 +124,9 @@ fn nothing_to_stop(context: &Context) -> Result<Exit, Failure> {
     let agents = living_holders(context).len() as u64;
     let body = json!({"stopped": false, "agents": agents}).to_string();
     let text = match agents {
-        0 => "no daemon runs and no agent lives: there is nothing to stop".into(),
+        0 => "no daemon and no agent is running: there is nothing to stop".into(),
         some => {
-            format!("no daemon runs; {} on without one: rekindle stop --all ends them", live(some))
+            format!("no daemon is running; {} without one: rekindle stop --all ends them", living_text(some))
         }
     };
     context.acknowledge(body, text)
@@ -152,31 +152,30 @@ pub(super) fn restart(context: &Context, _: &RestartArgs) -> Result<Exit, Failur
     let stayed = before.iter().filter(|one| now.contains(one)).count();
     let mut body = json!(place);
     body["agents"] = json!(stayed);
-    let text = format!("rekindle {} runs; {}", place.version, survivors_text(before.len(), stayed));
+    let text = format!("rekindle {} is running; {}", place.version, survivors_text(before.len(), stayed));
     context.acknowledge(body.to_string(), text)
 }
 
 pub(super) fn survivors_text(before: usize, stayed: usize) -> String {
     match (before, stayed) {
-        (0, _) => "no agent lived".into(),
-        (before, stayed) if before == stayed => format!("{} lived on", plural(stayed as u64, "agent")),
+        (0, _) => "no agent was running".into(),
+        (before, stayed) if before == stayed => format!("{} kept running", plural(stayed as u64, "agent")),
         (before, stayed) => {
             format!(
-                "{stayed} of {} lived on; rekindle ps shows what became of the others",
+                "{stayed} of {} kept running; rekindle ps shows what became of the others",
                 plural(before as u64, "agent")
             )
         }
     }
 }
 
-/// Returns `1 agent lives` or `2 agents live`.
-fn live(agents: u64) -> String {
-    format!("{} {}", plural(agents, "agent"), if agents == 1 { "lives" } else { "live" })
-}
-
-/// Says that nobody lives, or how many live on.
+/// Says that no agent is running, or how many keep running.
 pub(super) fn living_text(agents: u64) -> String {
-    if agents == 0 { "no agent lives".into() } else { format!("{} on", live(agents)) }
+    match agents {
+        0 => "no agent is running".into(),
+        1 => "1 agent keeps running".into(),
+        some => format!("{} keep running", plural(some, "agent")),
+    }
 }
 
 /// Returns the holders that live, by their id and process: only a lock tells. One that cannot be looked at may live.
@@ -210,7 +209,7 @@ fn ensure_no_agents(context: &Context) -> Result<(), Failure> {
         std::thread::sleep(LOOK);
     };
     let error = anyhow::anyhow!(
-        "the daemon has left, but these holders and their agents are still there: {}",
+        "the daemon has stopped, but these holders and their agents are still running: {}",
         pids.join(", ")
     );
     Err(Failure::failed("agents_left", error).hint("each says why in holders/<id>/status.json of the home"))
@@ -231,7 +230,7 @@ fn wait_until_left(context: &Context, pid: u32) -> Result<(), Failure> {
     if wait_until_free(&context.home, LEAVES) {
         return Ok(());
     }
-    let error = anyhow::anyhow!("the daemon (process {pid}) was asked to leave and is still there");
+    let error = anyhow::anyhow!("the daemon (process {pid}) was asked to stop and is still running");
     Err(Failure::failed("daemon_stays", error).hint(WORDS))
 }
 
@@ -241,10 +240,13 @@ mod tests {
 
     #[test]
     fn those_who_lived_on_are_counted() {
-        assert_eq!(survivors_text(0, 0), "no agent lived");
-        assert_eq!(survivors_text(1, 1), "1 agent lived on");
-        assert_eq!(survivors_text(3, 3), "3 agents lived on");
-        assert!(survivors_text(3, 1).starts_with("1 of 3 agents lived on"));
-        assert_eq!((live(1), live(2)), ("1 agent lives".into(), "2 agents live".into()));
+        assert_eq!(survivors_text(0, 0), "no agent was running");
+        assert_eq!(survivors_text(1, 1), "1 agent kept running");
+        assert_eq!(survivors_text(3, 3), "3 agents kept running");
+        assert!(survivors_text(3, 1).starts_with("1 of 3 agents kept running"));
+        assert_eq!(
+            (living_text(1), living_text(2)),
+            ("1 agent keeps running".into(), "2 agents keep running".into())
+        );
     }
 }

@@ -141,7 +141,7 @@ fn create(context: &Context, list: &AccessFile<'_>, args: CreateArgs) -> Result<
     out.flush()?;
     let until = expires_at.map_or("for ever".into(), |at| format!("until {}", minute(at)));
     anstream::eprintln!(
-        "it may {}, {until}; it is not shown again. rekindle token revoke {id} takes it back",
+        "it may {}, {until}; it is not shown again. rekindle token revoke {id} revokes it",
         scope_text(scope)
     );
     Ok(Exit::Ok)
@@ -172,7 +172,7 @@ fn ls(context: &Context, list: &AccessFile<'_>, args: &LsArgs) -> Result<Exit, F
     context.print(&json!({"tokens": described.collect::<Vec<_>>()}), |out| {
         table(out, &shown, &used, now)?;
         if all == 0 {
-            writeln!(out, "no access tokens: nobody is let in over TCP; rekindle token create makes one")?;
+            writeln!(out, "no access tokens: no client is let in over TCP; rekindle token create makes one")?;
         } else if shown.len() < all {
             let hidden = plural((all - shown.len()) as u64, "expired or revoked token");
             writeln!(out, "{}", styled(DIM, format_args!("{hidden} hidden: rekindle token ls -a")))?;
@@ -265,13 +265,13 @@ fn refused(error: ChangeError) -> Failure {
 
 fn unreadable(error: AccessError) -> Failure {
     let hint = match &error {
-        AccessError::Newer { .. } => "nothing was touched; install the Rekindle that wrote it".into(),
+        AccessError::Newer { .. } => "nothing was changed; install the Rekindle that wrote it".into(),
         AccessError::Damaged { path, .. } => format!(
-            "nothing was touched and nobody is let in over TCP; put it aside and make new tokens: mv {0} {0}.bad",
+            "nothing was changed and no client is let in over TCP; set it aside and create new tokens: mv {0} {0}.bad",
             path.display()
         ),
-        AccessError::Busy(_) => "try again; if it stays so, look who has it: fuser".into(),
-        AccessError::Io(_) => "rekindle doctor looks at the home".into(),
+        AccessError::Busy(_) => "try again; if it stays so, find out which process has it: fuser".into(),
+        AccessError::Io(_) => "rekindle doctor checks the home".into(),
     };
     Failure::failed("tokens_unreadable", error).hint(hint)
 }

@@ -62,7 +62,7 @@ fn mint(context: &Context, name: &str) -> Result<Exit, Failure> {
         // The token alone, so that a script can take it.
         writeln!(out, "{token}")?;
         anstream::eprintln!(
-            "good until {expires_at}; it is used with: {}",
+            "valid until {expires_at}; use it with: {}",
             ours(format_args!("answer {} OPTION --token TOKEN", wait.wait_id))
         );
         Ok(())

@@ -39,7 +39,7 @@ pub(crate) fn for_opening(context: &Context, file: Option<&Path>) -> Result<Pass
 
 fn ask(context: &Context, question: &str) -> Result<String, Failure> {
     let nobody = || {
-        let message = "a passphrase is needed, and there is no terminal to ask for it at".to_owned();
+        let message = "a passphrase is needed, and there is no terminal to ask for it".to_owned();
         Failure::usage("passphrase_needed", message)
             .hint("--passphrase-file FILE, whose first line is the passphrase")
     };
@@ -66,7 +66,7 @@ fn from_file(path: &Path) -> Result<Passphrase, Failure> {
         return Err(Failure::usage("passphrase_too_long", message));
     }
     let text = String::from_utf8(line.to_vec()).map_err(|_| {
-        let message = format!("the first line of {} is no text", path.display());
+        let message = format!("the first line of {} is not valid UTF-8", path.display());
         Failure::usage("passphrase_unreadable", message)
     })?;
     checked(text)
@@ -75,7 +75,8 @@ fn from_file(path: &Path) -> Result<Passphrase, Failure> {
 fn checked(text: String) -> Result<Passphrase, Failure> {
     let message = || "the passphrase is empty".to_owned();
     Passphrase::new(text).ok_or_else(|| {
-        Failure::usage("passphrase_empty", message()).hint("several words that nobody guesses are a good one")
+        Failure::usage("passphrase_empty", message())
+            .hint("several words that are hard to guess make a good one")
     })
 }
 

@@ -39,7 +39,8 @@ impl Terminal {
             End::GivenUp => Ok(None),
             End::Entered => {
                 let text = String::from_utf8(line.0);
-                text.map(Some).map_err(|_| io::Error::new(io::ErrorKind::InvalidInput, "that is no text"))
+                text.map(Some)
+                    .map_err(|_| io::Error::new(io::ErrorKind::InvalidInput, "that is not valid UTF-8"))
             }
         }
     }

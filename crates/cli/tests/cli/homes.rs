@@ -62,7 +62,7 @@ fn a_home_that_cannot_be_is_not_taken_for_an_empty_one() {
         for command in ["ps", "waits"] {
             let output = Command::new(BINARY).args([command, "--home"]).arg(place).output().expect("it runs");
             assert_eq!((code(&output), stdout(&output)), (1, String::new()), "{command} {place:?}");
-            let said = format!("nor can there be in {}", place.parent().expect("one above").display());
+            let said = format!("and none can be made in {}", place.parent().expect("one above").display());
             assert!(stderr(&output).contains(&said), "{}", stderr(&output));
         }
     }

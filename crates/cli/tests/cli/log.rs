@@ -75,7 +75,7 @@ fn a_torn_tail_is_left_out_and_told() {
             let output = home.run(&["log", &session, "--json"]);
             assert_eq!(code(&output), 0, "{}", stderr(&output));
             assert_eq!(stdout(&output).lines().count(), whole.lines().count(), "{kind}");
-            assert_eq!(stderr(&output).contains("no whole records"), !with_wal, "{kind}");
+            assert_eq!(stderr(&output).contains("an incomplete record"), !with_wal, "{kind}");
         }
     }
 }

@@ -37,11 +37,11 @@ on_fail = "implment"
 
 const TOLD: &str = r#"rekindle.toml:3:9: agents.builder.agent: there is no known agent "claud"; name one that there is, or give command and profile
 rekindle.toml:4:9: agents.reviewer.profile: it is missing; write acp, ndjson or exec
-rekindle.toml:7:1: tasks[0].goal: it is missing; say what is wanted
+rekindle.toml:7:1: tasks[0].goal: it is missing; say what is to be done
 rekindle.toml:9:8: tasks[0].gaol: there is no such key; there are id, goal, inputs
-rekindle.toml:12:14: pipelines.default.max_rounds: it is a number from 1 to 100
+rekindle.toml:12:14: pipelines.default.max_rounds: it must be a number from 1 to 100
 rekindle.toml:18:4: pipelines.default.stages[0].prompt: {{review.findings}}: there is no stage review; there are implement, verify, and task.id, task.goal, inputs.*, round
-rekindle.toml:21:1: pipelines.default.stages[1].check: it is empty; name a program and its arguments, each a text of its own
+rekindle.toml:21:1: pipelines.default.stages[1].check: it is empty; write a program and its arguments, each as a string of its own
 rekindle.toml:22:11: pipelines.default.stages[1].on_fail: there is no stage "implment"; name one, or write fail
 "#;
 
@@ -132,7 +132,7 @@ stages = [{ name = "one", agent = "a", prompt = "do {{task.goal}}" }, { name = "
     let output = validate(&[]);
     assert_eq!(
         (code(&output), stdout(&output).as_str()),
-        (1, "rekindle.toml:2:3: this is no UTF-8; save the file as UTF-8\n")
+        (1, "rekindle.toml:2:3: this is not valid UTF-8; save the file as UTF-8\n")
     );
     assert_eq!(code(&validate(&["a.toml", "b.toml"])), 2);
 }
@@ -222,7 +222,7 @@ fn a_run_that_cannot_begin_says_why_and_what_to_do_before_anything_is_made() {
     assert_eq!(run(&[]).0, "config_invalid");
     fs::write(work.join("rekindle.toml"), RIGHT).expect("written");
     let (unnamed, hint) = run(&[]);
-    assert_eq!((unnamed.as_str(), hint.as_str()), ("no_task", "--task with one of T-1, T-2"));
+    assert_eq!((unnamed.as_str(), hint.as_str()), ("no_task", "use --task with one of T-1, T-2"));
     assert_eq!(run(&["--task", "T-3"]), ("task_missing".into(), "there are: T-1, T-2".into()));
     assert_eq!(
         run(&["--task", "T-1", "-p", "quick"]),

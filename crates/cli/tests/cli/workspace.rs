@@ -169,7 +169,7 @@ fn a_directory_is_restored_and_the_way_back_restores_it_again() {
 
     let back =
         home.ok(&["workspace", "restore", &name(&restored, "undo_snapshot"), "--yes", "--directory", path]);
-    assert!(back.contains("the way back: rekindle workspace restore snap-"), "{back}");
+    assert!(back.contains("to undo it: rekindle workspace restore snap-"), "{back}");
     assert_eq!(home.json(&["workspace", "snapshot", path])["tree"], after["tree"]);
     assert!(fs::read_dir(home.path().join("workspaces/restoring")).expect("a directory").next().is_none());
     // Nothing is left to do, and what is not there is not asked for.

@@ -244,7 +244,7 @@ fn a_cancel_during_a_load_ends_it_and_the_next_message_gets_its_turn() {
     assert_eq!(lab.show(&id)["connection"], "loading");
     lab.ran(&["status", &id]).exits(0).shows("loading");
     // Whoever wants it continued is not told that nothing was cut: it goes on by itself.
-    lab.ran(&["resume", &id, "--detach"]).exits(0).tells("goes on");
+    lab.ran(&["resume", &id, "--detach"]).exits(0).tells("continues; watch it");
     lab.post(&format!("/api/sessions/{id}/cancel"), &json!({}));
     wait_for("the end of the agent", || lab.living_agents().is_empty().then_some(()));
     assert_eq!(lab.count(&id, "run.cancelled"), 1);
@@ -335,10 +335,11 @@ fn a_cut_run_that_was_cancelled_is_not_said_to_be_resumable() {
     lab.reach("middle");
     kill(lab.agents()[0]);
     assert_eq!(lab.wait_status(&id, "interrupted_agent")["run"]["resumable"], true);
-    lab.ran(&["status", &id]).exits(0).shows("continues it");
+    let resumes = format!("resume {id}");
+    lab.ran(&["status", &id]).exits(0).shows(&resumes);
     lab.ran(&["cancel", &id]).exits(0);
     assert_eq!(lab.show(&id)["run"]["resumable"], false);
     let shown = lab.ran(&["status", &id]).exits(0).shows("was cancelled");
-    assert!(!shown.out.contains("continues it"), "{shown:?}");
+    assert!(!shown.out.contains(&resumes), "{shown:?}");
     assert_eq!(lab.ask("POST", &format!("/api/sessions/{id}/resume"), &json!({})).status, 409);
 }

@@ -83,7 +83,10 @@ fn of_several_one_is_named_set_or_asked_for() {
 fn an_agent_that_lacks_only_its_adapter_is_run_once_a_person_lets_it_be_downloaded() {
     let lab = Lab::new();
     install(&lab, &["claude", "npx"]);
-    run(&lab, &["run", "say hello"]).exits(2).tells("claude is here").tells("rekindle run -a claude TEXT");
+    run(&lab, &["run", "say hello"])
+        .exits(2)
+        .tells("claude is installed")
+        .tells("rekindle run -a claude TEXT");
     let mut path = lab.path("bin").into_os_string();
     path.push(":/usr/bin:/bin");
     let at_terminal = || {
@@ -108,8 +111,8 @@ fn what_an_agent_offers_is_listed_by_what_has_to_be_given() {
     let lab = Lab::without_daemon();
     install_one(&lab, "codex-acp", "--models field");
     let told = run(&lab, &["agents", "codex", "--models", "--modes"]).exits(0);
-    let told = told.shows("modes: default, which it begins with; yolo");
-    told.shows("models: demo-small, which it begins with; demo-large");
+    let told = told.shows("modes: default, the default; yolo");
+    told.shows("models: demo-small, the default; demo-large");
     let json = run(&lab, &["agents", "codex", "--models", "--json"]).exits(0).json();
     assert_eq!(json["agents"][0]["probed"]["offers"]["models"][1]["id"], "demo-large");
 }

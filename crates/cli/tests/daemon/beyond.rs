@@ -163,7 +163,7 @@ fn a_question_that_nobody_answered_in_time_is_over_and_a_message_goes_on() {
     wait_for("why it is held", || lab.show(&id)["held"].as_str()?.contains("send a message").then_some(()));
     let refused = lab.ask("POST", &format!("/api/sessions/{id}/resume"), &json!({}));
     assert_eq!((refused.status, &refused.body["error"]["code"]), (409, &json!("nothing_to_resume")));
-    lab.ran(&["status", &id]).exits(0).shows(&lab.hint(&format!("send {id} TEXT goes on")));
+    lab.ran(&["status", &id]).exits(0).shows(&lab.hint(&format!("send {id} TEXT continues")));
     assert_eq!(message(&lab, &id, "say later").status, 202);
     wait_for("both turns", || (lab.count(&id, "run.completed") == 2).then_some(()));
     assert_eq!(lab.said(&id), "queuedlater");

@@ -96,7 +96,7 @@ fn nothing_begins_where_nothing_is_left_and_what_began_is_known_by_its_key() {
     let output = lab.rekindle(&["send", &id, "say more"]).output().expect("it runs");
     let text = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(text.contains("the session has used 3 of 2 turns: nothing is left"), "{text}");
-    assert!(text.contains("begin another one with rekindle run"), "{text}");
+    assert!(text.contains("start another one with rekindle run"), "{text}");
 }
 
 #[test]

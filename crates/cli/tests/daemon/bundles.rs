@@ -46,7 +46,7 @@ fn a_session_goes_to_another_home_and_goes_on_there() {
     // Once more: the id is taken, and the history is the same.
     let twice = there.ran(&["import", file, "--cwd", cwd, "--trust-command"]).exits(0);
     let other = twice.out.trim().to_owned();
-    assert!(other != id && twice.err.contains("is here already"), "{twice:?}");
+    assert!(other != id && twice.err.contains("already exists here"), "{twice:?}");
     assert_eq!(there.log(&other)[..old.len()], old);
     there.ran(&["doctor"]).exits(0);
 }

@@ -67,7 +67,7 @@ fn a_session_that_may_go_on_by_a_change_does_so_at_once() {
     assert_eq!(lab.wait_end(&uncertain), "completed");
     let asks = cut(&lab, "say before\nbarrier here\nsay after", "ask", "waits for your decision");
     change(&lab, &asks, &json!({"resume": "never"}));
-    held(&lab, &asks, "does not continue by itself");
+    held(&lab, &asks, "does not continue automatically");
     assert_eq!((lab.status(&asks).as_str(), lab.count(&asks, "run.started")), ("interrupted_agent", 1));
     change(&lab, &asks, &json!({"resume": "auto"}));
     wait_for("its continuation", || (lab.count(&asks, "run.started") == 2).then_some(()));

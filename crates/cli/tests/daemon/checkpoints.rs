@@ -155,6 +155,6 @@ fn a_resume_tells_what_was_changed_meanwhile() {
     assert!(looked["space"]["checkpoints"].as_u64().is_some_and(|bytes| bytes > 0), "{looked}");
     let refused = lab.ask("POST", "/api/gc", &json!({"dry_run": 1}));
     assert_eq!(refused.refusal(), (400, "invalid_body"));
-    lab.ran(&["gc"]).exits(0).shows("room taken before: sessions");
+    lab.ran(&["gc"]).exits(0).shows("space used before: sessions");
     assert_eq!(lab.get(&format!("/api/sessions/{id}/diff"))["total"], json!(0), "its files are kept");
 }

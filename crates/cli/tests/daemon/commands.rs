@@ -39,7 +39,7 @@ fn ps_lists_what_goes_on_with_and_without_a_daemon() {
         assert!(listed.out.contains("~/work") && listed.out.contains("~/elsewhere"), "{}", listed.out);
         assert!(!listed.out.contains("debug/rekindle"), "a program is known by its name: {}", listed.out);
         let here = lab.ran(&["ps", "--here"]).exits(0);
-        assert!(!here.out.contains("running") && here.out.contains("waiting"), "{}", here.out);
+        assert!(!here.out.contains("  running") && here.out.contains("waiting"), "{}", here.out);
         let json = lab.ran(&["ps", "--json", "--here"]).exits(0).json();
         let ids: Vec<&str> = json["sessions"]
             .as_array()
@@ -108,9 +108,9 @@ fn without_a_daemon_it_is_said_which_agents_live() {
     let holder = lab.show(&dies)["evidence"]["holder"]["pid"].as_i64().expect("a process") as i32;
     lab.kill();
     let told = lab.ran(&["status", &dies]).exits(0);
-    assert!(told.out.contains("running, its agent works on; no daemon"), "{}", told.out);
+    assert!(told.out.contains("running, its agent keeps working; no daemon"), "{}", told.out);
     let listed = lab.ran(&["ps"]).exits(0);
-    assert!(listed.out.contains("no daemon answers; 2 agents live on"), "{}", listed.out);
+    assert!(listed.out.contains("no daemon answers; 2 agents keep running"), "{}", listed.out);
     crate::kills::kill(holder);
     let told = lab.ran(&["status", &dies]).exits(0);
     for part in [
@@ -220,7 +220,7 @@ fn waits_are_listed_and_answered_by_number_word_or_text() {
     }
     let second = lab.run("question colour?");
     lab.wait_status(&second, "waiting");
-    lab.ran(&["answer", "yes"]).exits(2).tells("2 waits are meant").tells(&first).tells(&second);
+    lab.ran(&["answer", "yes"]).exits(2).tells("2 open questions match").tells(&first).tells(&second);
     lab.ran(&["answer", &first, "perhaps"]).exits(2).tells("perhaps").tells("2  Always allow");
     lab.kill();
     let offline = lab.ran(&["waits"]).exits(0);
@@ -250,7 +250,7 @@ fn whoever_answers_too_late_is_told_who_was_faster() {
     assert_eq!(late.error_code(), "token_consumed");
     // Whoever did not hear that it was taken may say it again.
     let same = lab.ran(&["answer", &wait, "yes"]).exits(0);
-    let same = same.tells("it was answered by you: Allow already, just as you answer now");
+    let same = same.tells("it was already answered by you: Allow, with the same answer");
     assert!(!same.err.contains("too late"), "{same:?}");
     let same = lab.ran(&["answer", &wait, "yes", "--json"]).exits(0).json();
     assert_eq!(same["run_id"], lab.show(&id)["run"]["run_id"]);
@@ -262,7 +262,7 @@ fn whoever_answers_too_late_is_told_who_was_faster() {
     lab.wait_end(&asks);
     let late = lab.ran(&["answer", &wait, "--text", "blue"]).exits(1);
     late.tells("it was answered by you: deep red; your answer (blue) was not used");
-    lab.ran(&["answer", &wait, "--text", "deep red"]).exits(0).tells("just as you answer now");
+    lab.ran(&["answer", &wait, "--text", "deep red"]).exits(0).tells("with the same answer");
     assert_eq!((lab.count(&id, "run.resumed"), lab.count(&asks, "run.resumed")), (1, 1));
     lab.ran(&["answer", "wait_01zzz", "no"]).exits(1).tells("there are no open questions");
 }
@@ -291,14 +291,13 @@ fn a_wait_whose_agent_is_gone_is_void_and_the_open_one_is_meant() {
         let expected = [(json!(dies), json!("void")), (json!(lives), json!("open"))];
         assert_eq!(states, expected, "daemon {daemon}");
         let listed = lab.ran(&["waits"]).exits(0).out;
-        let new_run =
-            format!("an answer becomes the message of a new run: {}", lab.hint(&format!("answer {wait}")));
+        let new_run = format!("an answer starts a new run: {}", lab.hint(&format!("answer {wait}")));
         assert!(listed.contains("void: its agent is gone") && listed.contains(&new_run), "{listed}");
         assert_eq!(listed.matches("answer with: ").count(), 1, "{listed}");
         assert_eq!(lab.ran(&["status", &dies, "--json"]).exits(0).json()["waits"][0]["state"], "void");
         let told = lab.ran(&["status", &dies]).exits(0).out;
         let told = told.split_whitespace().collect::<Vec<_>>().join(" ");
-        assert!(told.contains("its agent is gone: an answer becomes the message of a new run"), "{told}");
+        assert!(told.contains("its agent is gone: an answer starts a new run"), "{told}");
     }
     lab.ran(&["answer", "yes"]).exits(0).tells(&lab.hint(&format!("attach {lives}")));
     assert_eq!(lab.wait_end(&lives), "completed");
@@ -325,7 +324,7 @@ fn send_goes_to_this_directorys_latest_session_or_to_a_beginning() {
     lab.pass("here");
     wait_for("all of it", || lab.said(&id).ends_with("seven").then_some(()));
     assert_eq!(lab.said(&id), "onetwothreefourfivesixseven");
-    lab.ran(&["send"]).exits(2).tells("there is nothing to send");
+    lab.ran(&["send"]).exits(2).tells("the message is missing");
 }
 
 #[test]
@@ -439,14 +438,14 @@ fn restart_and_stop_leave_agents_at_work_and_stop_all_ends_them() {
     let replaced = lab.ran(&["restart", "--json"]).exits(0).json();
     assert_ne!(replaced["pid"], before["pid"], "{replaced}");
     assert_eq!(replaced["agents"], 1, "{replaced}");
-    lab.ran(&["restart"]).exits(0).tells("1 agent lived on");
+    lab.ran(&["restart"]).exits(0).tells("1 agent kept running");
     lab.pass("here");
     lab.reach("there");
-    lab.ran(&["stop"]).exits(0).tells("1 agent lives on");
+    lab.ran(&["stop"]).exits(0).tells("1 agent keeps running");
     assert!(!lab.daemon_described());
     let agent = rekindle_holder::identity::Identity::of(lab.agents()[0]).expect("it lives");
     lab.ran(&["log", "-f"]).exits(5);
-    lab.ran(&["stop"]).exits(0).tells("no daemon runs; 1 agent lives on without one");
+    lab.ran(&["stop"]).exits(0).tells("no daemon is running; 1 agent keeps running without one");
     assert!(!lab.daemon_described());
     // Without a daemon too.
     lab.ran(&["stop", "--all"]).exits(0).tells("with every agent");
@@ -461,12 +460,12 @@ fn restart_and_stop_leave_agents_at_work_and_stop_all_ends_them() {
 fn nothing_is_started_only_to_be_stopped() {
     let lab = Lab::without_daemon();
     for arguments in [&["stop"][..], &["stop", "--all"]] {
-        lab.ran(arguments).exits(0).tells("no daemon runs and no agent lives");
+        lab.ran(arguments).exits(0).tells("no daemon and no agent is running");
         assert!(!lab.home().exists(), "nothing is made for it");
     }
     assert_eq!(lab.ran(&["stop", "--all", "--json"]).exits(0).json()["stopped"], false);
-    lab.ran(&["restart"]).exits(0).tells("no agent lived");
-    lab.ran(&["stop"]).exits(0).tells("stopped; no agent lives");
+    lab.ran(&["restart"]).exits(0).tells("no agent was running");
+    lab.ran(&["stop"]).exits(0).tells("stopped; no agent is running");
     let before =
         std::fs::metadata(lab.home().join("logs/daemon.log")).expect("a log").modified().expect("a time");
     lab.ran(&["stop", "--all"]).exits(0).tells("nothing to stop");

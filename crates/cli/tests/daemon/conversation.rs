@@ -210,7 +210,7 @@ fn a_daemon_killed_in_mid_word_costs_nothing() {
     talk.types("say half");
     talk.see("> say half");
     lab.kill();
-    talk.see("a daemon is there again");
+    talk.see("a daemon is running again");
     talk.types(" a sentence");
     talk.see("> say half a sentence");
     lab.pass("here");
@@ -290,15 +290,15 @@ fn commands_do_what_they_say() {
     talk.see("> /review this");
     talk.see("ready");
     talk.types("/nosuch\r");
-    talk.see("there is no /nosuch");
+    talk.see("there is no command /nosuch");
     talk.types(CTRL_C);
     talk.types("/tasks\r");
-    talk.see("no task runs or waits");
+    talk.see("no task is running or waiting");
     talk.types("\x1b[200~write notes.md two\nsay written\x1b[201~\r");
     talk.see("\nwritten\n");
     talk.see("ready");
     talk.types("/fork\r");
-    talk.see("the conversation goes on in sess_");
+    talk.see("the conversation continues in sess_");
     talk.types("say in the fork\r");
     talk.see("\nin the fork\n");
     talk.types(CTRL_D);

@@ -86,7 +86,7 @@ fn an_interrupted_run_that_goes_on_is_watched_to_its_end() {
     let lab = Lab::new();
     let ran = lab.run_demo(&["say before\ncrash-signal"], Stdin::Nothing).exits(0);
     assert!(ran.out.starts_with("before\n") && ran.out.contains("I remember"), "{ran:?}");
-    ran.tells("interrupted: ").tells("goes on after the interruption, attempt 2");
+    ran.tells("interrupted: ").tells("continues after the interruption, attempt 2");
 }
 
 #[test]
@@ -97,8 +97,8 @@ fn failures_wrong_usage_and_missing_daemons_have_codes_of_their_own() {
     let mut gone = lab.rekindle(&["run", "hello", "--", "/no/such/agent"]);
     ran(&mut gone, Stdin::Nothing).exits(1).tells("could not be started");
     for (arguments, words) in [
-        (&["run"][..], "there is nothing to ask"),
-        (&["run", " \n"], "there is nothing to ask"),
+        (&["run"][..], "the prompt is missing"),
+        (&["run", " \n"], "the prompt is missing"),
         (&["run", "x", "--agent", "nobody"], "nobody"),
         (&["run", "x", "--cwd", "/no/such/place", "--", "true"], "/no/such/place"),
         (&["run", "x", "-f", "no-such-file"], "no-such-file"),
@@ -106,7 +106,7 @@ fn failures_wrong_usage_and_missing_daemons_have_codes_of_their_own() {
         (&["run", "--no-such-option"], "--no-such-option"),
         (&["attach", "../x"], "../x"),
         (&["rm"], "SESSION"),
-        (&["answer"], "there is no answer"),
+        (&["answer"], "the answer is missing"),
     ] {
         lab.ran(arguments).exits(2).tells(words);
     }
@@ -161,7 +161,7 @@ fn a_directory_that_was_removed_is_named_as_the_cause() {
 fn what_needs_a_daemon_and_must_not_start_one_says_so() {
     let lab = Lab::without_daemon();
     lab.ran(&["log", "-f"]).exits(5).tells("no daemon");
-    lab.ran(&["stop"]).exits(0).tells("no daemon runs");
+    lab.ran(&["stop"]).exits(0).tells("no daemon and no agent is running");
     assert!(!lab.home().join("daemon.json").exists());
     // One that cannot start is none.
     let place =
@@ -216,7 +216,7 @@ fn a_daemon_killed_behind_a_pipe_changes_nothing_in_the_answer() {
     let ran = watching.join().expect("it ran").exits(0);
     let words = |count: usize| (1..=count).map(|n| format!("w{n}")).collect::<Vec<_>>().join(" ");
     assert_eq!(ran.out, format!("{}\n{}\n", words(20), words(300)), "{}", ran.err);
-    ran.tells("the daemon went away").tells("a daemon is there again");
+    ran.tells("the daemon went away").tells("a daemon is running again");
 }
 
 #[test]
@@ -240,7 +240,10 @@ fn an_id_without_a_message_is_not_sent_as_one() {
     lab.wait_end(&id);
     let bare = id.trim_start_matches("sess_").to_owned();
     for name in [id.as_str(), &bare, &bare[..10]] {
-        lab.ran(&["send", name]).exits(2).tells("nothing to send").tells(&format!("send {name} TEXT"));
+        lab.ran(&["send", name])
+            .exits(2)
+            .tells("is missing: give it after the id")
+            .tells(&format!("send {name} TEXT"));
     }
     assert_eq!(lab.count(&id, "message.user"), 1);
     // What is piped is the message, as it is without an id.

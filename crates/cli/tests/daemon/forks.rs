@@ -42,7 +42,7 @@ fn a_fork_outlives_daemons_and_its_parent() {
     assert_eq!(own(&lab.log(&child)), own(&history));
     assert_eq!(lab.log(&child).len() as u64, cut + 1);
     let status = lab.ran(&["status", &child]).exits(0);
-    assert!(status.out.contains(&format!("from {parent} behind record {cut}")), "{status:?}");
+    assert!(status.out.contains(&format!("from {parent} after record {cut}")), "{status:?}");
     lab.restart();
     lab.post(&format!("/api/sessions/{child}/messages"), &json!({"content": "say three"}));
     lab.wait_end(&child);

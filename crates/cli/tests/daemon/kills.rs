@@ -297,7 +297,7 @@ fn a_holder_that_does_not_answer_is_said_to_be_silent_until_it_does() {
     let proof = || lab.show(&id)["evidence"]["holder"]["proof"].clone();
     wait_for("some more attempts", || {
         assert_eq!(proof(), "unresponsive");
-        (lab.daemon_log().matches("holder does not let us in").count() >= 3).then_some(())
+        (lab.daemon_log().matches("holder refuses the daemon").count() >= 3).then_some(())
     });
     signal_exactly(&holder, Signal::CONT).expect("continued");
     wait_for("its answer", || (proof() == "lock").then_some(()));

@@ -51,7 +51,7 @@ fn a_filter_picks_one_session_and_one_that_does_not_parse_is_told() {
     lab.wait_end(&id);
     lab.leave();
     let log = lab.daemon_log();
-    assert!(log.contains("REKINDLE_LOG is passed over") && log.contains("inof"), "{log}");
+    assert!(log.contains("REKINDLE_LOG is ignored") && log.contains("inof"), "{log}");
     assert!(log.contains("serving") && !log.contains("DEBUG"), "the usual counts: {log}");
 
     let one = format!("warn,[session{{id={id}}}]=debug");

@@ -49,7 +49,7 @@ fn a_holder_of_a_newer_version_is_waited_for_and_nobody_is_put_beside_it() {
     assert_eq!((&shown["status"], proof), (&json!("running"), &json!("unresponsive")), "{shown}");
     let status = lab.rekindle(&["status", &id]).output().expect("it runs");
     let told = String::from_utf8_lossy(&[status.stdout, status.stderr].concat()).into_owned();
-    assert!(told.contains("another version"), "{told}");
+    assert!(told.contains("a different version"), "{told}");
 
     // The others are served; what is said to this one waits, and a resume starts nobody.
     let good = lab.run("say good");

@@ -211,7 +211,7 @@ fn a_test_says_what_came_of_each_sink() {
         "{out}"
     );
     let (code, out, _) = run(&["notify", "log"]);
-    assert!(code == Some(0) && out.contains("nobody was ever told"), "{out}");
+    assert!(code == Some(0) && out.contains("no notification was ever sent"), "{out}");
 }
 
 /// Runs a command that reads the daemon's configuration.

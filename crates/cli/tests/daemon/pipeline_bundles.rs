@@ -155,11 +155,11 @@ fn a_run_that_was_killed_in_its_second_stage_is_completed_in_another_home_under_
     let import = |there: &Lab| there.ran(&["import", &file, "--into", &into, "--trust-command"]);
     let refused = there.ran(&["import", &file, "--into", &into]).exits(1);
     assert!(refused.err.contains("--trust-command") && !Path::new(&into).exists(), "{refused:?}");
-    let imported = import(&there).exits(0).tells("finish-1 was going on").tells("pipeline resume");
+    let imported = import(&there).exits(0).tells("finish-1 was in progress").tells("pipeline resume");
     assert_eq!(imported.out.trim(), run, "{imported:?}");
     imported.tells("1 shared result of steps");
     there.shows_as_tree(&run);
-    assert_eq!(import(&there).exits(1).tells("is here already").out, "");
+    assert_eq!(import(&there).exits(1).tells("already exists here").out, "");
     // It rests, whoever is the daemon, and its files are those that its second stage begins with.
     let path = format!("/api/pipelines/{run}");
     for _ in 0..2 {
@@ -205,7 +205,7 @@ fn a_run_that_was_killed_in_its_second_stage_is_completed_in_another_home_under_
     cut.ran(&["stop"]).exits(0);
     cut.start();
     cut.shows_as_tree(&run);
-    assert_eq!(import(&cut).exits(1).tells("is here already").out, "");
+    assert_eq!(import(&cut).exits(1).tells("already exists here").out, "");
     cut.leave();
     cut.ran(&["doctor"]).exits(0);
 }

@@ -206,7 +206,7 @@ fn a_step_that_was_cancelled_rests_until_it_is_resumed_and_files_that_changed_ar
     assert_eq!(lab.only_run()["pending"]["why"], "drift");
     assert!(lab.path("work/mine.txt").exists());
     lab.pass("here");
-    let done = lab.pipeline(&["resume", "--on-drift", "accept"]).exits(0).shows("taken as they are");
+    let done = lab.pipeline(&["resume", "--on-drift", "accept"]).exits(0).shows("accepted as they are");
     assert!(done.out.contains("attempt 2") && done.out.ends_with("completed\n"), "{done:#?}");
     assert!(lab.path("work/mine.txt").exists());
 }
@@ -240,7 +240,7 @@ fn a_run_whose_directory_is_busy_waits_for_it_and_says_so() {
     let mut command = lab.rekindle(&["pipeline", "run"]);
     command.current_dir(lab.path("work"));
     let mut terminal = Pty::start(&command, 160);
-    terminal.see(&format!("implement 1 waits for its directory: run {first} works in its directory"));
+    terminal.see(&format!("implement 1 waits for its directory: run {first} is working in its directory"));
     lab.pipeline(&["ls"]).exits(0).shows("implement 1 waits for its directory");
     lab.pass("here");
     // The first one changed files under it: it does not work on those unasked, and that needs a person.
@@ -278,7 +278,7 @@ fn a_daemon_that_dies_is_waited_for_and_its_successor_takes_the_step_over() {
     lab.kill();
     // The command itself starts the next one.
     terminal.see("the daemon went away");
-    terminal.see("a daemon is there again");
+    terminal.see("a daemon is running again");
     lab.pass("here");
     assert_eq!(terminal.end(), Some(0));
     assert!(terminal.text().contains("implement 1  demo  completed"), "{}", terminal.text());

@@ -164,7 +164,7 @@ fn a_resume_that_starts_a_daemon_has_the_step_taken_over() {
         for _ in 0..2 {
             scope.spawn(|| {
                 let told = lab.pipeline(&["resume", "--on-drift", "restore"]).exits(1);
-                assert!(told.err.contains("is at work on the run") && told.err.contains("pid"), "{told:#?}");
+                assert!(told.err.contains("is working on the run") && told.err.contains("pid"), "{told:#?}");
             });
         }
     });

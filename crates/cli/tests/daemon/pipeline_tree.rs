@@ -103,7 +103,7 @@ fn steps_wait_for_their_turn_among_tasks() {
     let path = format!("/api/pipelines/{}", second.as_str().expect("a name"));
     let waits = wait_for("a place", || Some(lab.get(&path)).filter(|run| run["pending"]["why"] == "place"));
     assert_eq!(waits["budget"]["wall_s"], 3600);
-    let why = "as many tasks run as may";
+    let why = "the limit of running tasks is reached";
     wait_for("why", || Some(lab.get(&path)).filter(|run| run["pending"]["detail"] == why));
     lab.ran(&["task", "ls"]).exits(0).shows(why);
     lab.ran(&["pipeline", "show", second.as_str().expect("a name")]).exits(0).shows(why);

@@ -132,8 +132,8 @@ fn a_daemon_that_dies_is_named_and_its_successor_is_followed() {
     let mut terminal = watch(&lab, 100);
     terminal.see("1 session: 1 running");
     lab.kill();
-    terminal.see("the daemon went away; agents work on");
-    terminal.see_that("what the disk says", |text| text.contains("running"));
+    terminal.see("the daemon went away; agents keep working");
+    terminal.see_that("read from disk", |text| text.contains("running"));
     assert!(!lab.daemon_described(), "whoever only looks starts none");
     lab.start();
     terminal.see("1 session: 1 running");

@@ -52,7 +52,7 @@ fn files_are_put_back_and_the_session_goes_on() {
     let prompt = lab.record().into_iter().find(|line| line.contains("say third")).expect("its prompt");
     assert!(prompt.contains("Files Restored") && prompt.contains("- new.txt (deleted)"), "{prompt}");
     assert_eq!(lab.agents().len(), 1, "the same agent");
-    let (_, command) = ran.out.split_once("the way back: rekindle ").expect("told");
+    let (_, command) = ran.out.split_once("to undo it: rekindle ").expect("told");
     let words: Vec<&str> = command.split_whitespace().chain(["--yes"]).collect();
     lab.ran(&words).exits(0);
     assert_eq!(files(&work), after);
@@ -78,7 +78,7 @@ fn a_fork_gets_the_files_of_its_cut_in_a_directory_of_its_own() {
     let before = files(&work);
     let place = copy.display().to_string();
     let fork = ["fork", &id, "--at", &run, "--files", "--cwd", &place];
-    let forked = lab.ran(&fork).exits(0).tells("files: made what they were then");
+    let forked = lab.ran(&fork).exits(0).tells("to what they were then");
     let child = forked.out.trim().to_owned();
     assert_eq!((restored(&lab, &child)["changed"].as_u64(), files(&work)), (Some(1), before));
     assert_eq!(files(&copy).keys().collect::<Vec<_>>(), ["a.txt"]);

@@ -40,16 +40,16 @@ fn a_turn_is_undone_in_the_files_and_in_the_conversation() {
     assert_eq!(files(&work).len(), 2);
     let rewound = lab.ran(&["rewind", &id, "--yes"]).exits(0);
     let child = rewound.out.trim().to_owned();
-    assert!(rewound.err.contains("files: made what they were"), "{rewound:?}");
+    assert!(rewound.err.contains("files: restored to what they were"), "{rewound:?}");
     wait_for("the files", || (lab.count(&child, "session.files_restored") == 1).then_some(()));
     assert_eq!(files(&work), BTreeMap::from([("old.txt".to_owned(), "one\n".to_owned())]));
     assert_eq!(lab.count(&id, "session.closed"), 1);
     // What is closed says so, and is not what a command without a name means, whatever is still recorded of it.
     lab.ran(&["snapshot", "create", &id]).exits(0);
-    lab.ran(&["status", &id]).exits(0).shows("closed").shows(&format!("{child} took its place"));
+    lab.ran(&["status", &id]).exits(0).shows("closed").shows(&format!("{child} replaced it"));
     lab.ran(&["resume", &id]).exits(1).tells("closed");
-    lab.ran(&["send", &id, "more"]).exits(1).tells(&format!("{child} took its place"));
-    lab.ran(&["log", &id]).exits(0).shows(&format!("{child} took its place"));
+    lab.ran(&["send", &id, "more"]).exits(1).tells(&format!("{child} replaced it"));
+    lab.ran(&["log", &id]).exits(0).shows(&format!("{child} replaced it"));
     let here = ran(lab.rekindle(&["status"]).current_dir(&work), Stdin::Nothing).exits(0);
     assert!(here.out.contains(&child), "{here:?}");
     // Whoever asks for the key is given what took its place.
@@ -98,14 +98,14 @@ fn a_rewind_shows_what_would_change_and_asks() {
     assert_eq!((files(&work), lab.count(&id, "session.closed")), (after, 0), "nobody said yes");
     assert_eq!(lab.count(&id, "session.files_restoring"), 0);
     let told = asked(&["--files-only"], "put them back? [y/N]", "y");
-    assert!(told.contains("the way back"), "{told}");
+    assert!(told.contains("to undo it"), "{told}");
     let before = BTreeMap::from([("old.txt".to_owned(), "one\n".to_owned())]);
     assert_eq!((files(&work), lab.count(&id, "session.closed")), (before, 0));
     // The files are as they were already; the conversation is not.
     let mut pty = Pty::start(&lab.rekindle(&["rewind", &id]), 120);
     pty.see("go back? [y/N]");
     pty.press("yes\r");
-    pty.see("takes its place");
+    pty.see("replaces it");
     assert_eq!((pty.end(), lab.count(&id, "session.closed")), (Some(0), 1));
 }
 

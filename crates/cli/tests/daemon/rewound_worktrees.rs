@@ -88,7 +88,7 @@ fn a_rewound_session_hands_its_worktree_on() {
     let shown = lab.show(&second)["worktree"].clone();
     assert_eq!((&shown["branch"], &shown["commit"]), (&branch, &lab.show(&first)["worktree"]["commit"]));
     for words in [&["diff", &*first][..], &["merge", &first], &["rm", &first, "--force"]] {
-        lab.ran(&[&["task"], words].concat()).exits(1).tells(&format!("{second} took its place"));
+        lab.ran(&[&["task"], words].concat()).exits(1).tells(&format!("{second} replaced it"));
     }
     let told = lab.ran(&["status", &first]).exits(0).out;
     // However the terminal breaks its lines.
@@ -181,7 +181,7 @@ fn a_worktree_is_collected_once_the_session_is_removed_that_took_it_over() {
     let fork = id_of(&forked["session"]);
     lab.ran(&["rm", &second]).exits(0).shows("its worktree stays");
     // The one before it is there still, and is no reason to keep it; what is in it is.
-    lab.ran(&["gc"]).exits(0).shows(&format!("{fork} works there"));
+    lab.ran(&["gc"]).exits(0).shows(&format!("{fork} is using it"));
     assert!(!lab.ran(&["doctor"]).exits(0).out.contains("worktree_"), "it is not left");
     lab.ran(&["rm", &fork]).exits(0);
     lab.ran(&["gc"]).exits(0).shows("not committed: first.txt");
@@ -261,7 +261,7 @@ fn a_snapshot_restored_in_place_hands_the_worktree_on_and_a_fork_does_not() {
     let path = format!("/api/sessions/{first}/snapshots/{name}/restore");
     let fork = id_of(&lab.post(&path, &json!({}))["session"]);
     assert_eq!(owners(&lab), [&*first]);
-    lab.ran(&["task", "rm", &fork, "--force"]).exits(1).tells(&format!("is that of {first}"));
+    lab.ran(&["task", "rm", &fork, "--force"]).exits(1).tells(&format!("belongs to {first}"));
     let second = id_of(&lab.post(&path, &json!({"in_place": true, "files": true}))["session"]);
     restored(&lab, &second);
     assert_eq!(owners(&lab), [&*second]);

@@ -54,7 +54,7 @@ impl Stage {
     /// Waits until a successor has the agent, lets it finish, and looks that nothing was lost or said twice.
     #[track_caller]
     fn finishes(&self, id: &str, agent: &Identity) {
-        assert_eq!(self.lab.living_agents(), [agent.pid], "the same agent works on");
+        assert_eq!(self.lab.living_agents(), [agent.pid], "the same agent keeps working");
         self.lab.pass("here");
         assert_eq!(self.lab.wait_end(id), "completed");
         assert_eq!(self.lab.said(id).replace('\n', ""), "beforeafter");
@@ -122,7 +122,7 @@ fn removing_the_service_leaves_its_agent_alone_and_says_how_to_go_on() {
     let first = stage.daemon();
     let (id, agent) = stage.agent_at_work();
     let gone = manager.ran(lab, &["service", "uninstall"]).exits(0);
-    assert!(gone.err.contains("no daemon runs, 1 agent lives on; `rekindle run`"), "{gone:?}");
+    assert!(gone.err.contains("no daemon is running, 1 agent keeps running; `rekindle run`"), "{gone:?}");
     assert!(
         !path.exists()
             && !path.with_file_name("default.target.wants").join(path.file_name().expect("a name")).exists()
@@ -332,7 +332,7 @@ fn a_service_that_does_not_start_is_told_and_done_without() {
     fake(&lab, "systemd-run", "exit 1");
     let path = format!("{}:{}", lab.path("bin").display(), std::env::var("PATH").expect("a path"));
     let noted = ran(lab.rekindle(&["restart"]).env("PATH", &path), Stdin::Nothing).exits(0);
-    assert!(noted.err.contains("Unit is masked.") && noted.err.contains("beside the service"), "{noted:?}");
+    assert!(noted.err.contains("Unit is masked.") && noted.err.contains("outside the service"), "{noted:?}");
     // Nor does one that gives no scopes.
     let id = lab.run("say done");
     assert_eq!(lab.wait_end(&id), "completed");

@@ -79,7 +79,7 @@ fn a_session_works_in_a_worktree_of_its_own() {
     lab.post(&format!("/api/sessions/{id}/messages"), &json!({"content": "say where"}));
     let failed =
         wait_for("the end", || lab.log(&id).into_iter().find(|record| record["kind"] == "run.failed"));
-    assert!(failed["error"].as_str().is_some_and(|why| why.contains("is not there")), "{failed}");
+    assert!(failed["error"].as_str().is_some_and(|why| why.contains("does not exist")), "{failed}");
 }
 
 #[test]
@@ -178,7 +178,7 @@ fn tasks_with_worktrees_work_on_one_repository_at_once() {
     fs::write(lab.path("work").join("new.txt"), "new").expect("written");
     lab.pass("first");
     let failed = lab.wait_task(&waiting, "failed");
-    assert!(failed["reason"].as_str().is_some_and(|why| why.contains("not committed")), "{failed}");
+    assert!(failed["reason"].as_str().is_some_and(|why| why.contains("uncommitted")), "{failed}");
     fs::remove_file(lab.path("work").join("new.txt")).expect("removed");
     lab.post(&format!("/api/tasks/{waiting}/retry"), &json!({}));
     lab.reach("go9");

@@ -46,14 +46,14 @@ fn a_question_waits_as_the_daemon_is_configured_and_is_answered_by_a_token() {
     // Somebody who has nothing but a token may answer, once.
     let minted = lab.ran(&["waits", "--mint", &wait]).exits(0);
     let token = minted.out.trim().to_owned();
-    assert!(token.starts_with("rt_") && minted.err.contains("good until"), "{minted:?}");
+    assert!(token.starts_with("rt_") && minted.err.contains("valid until"), "{minted:?}");
     let wrong =
         lab.ran(&["answer", &wait, "allow_once", "--token", "rt_01khz0p6r8vk6mqj3b8y2c9d4e.x"]).exits(1);
     assert!(wrong.err.contains("token"), "{wrong:?}");
     lab.ran(&["answer", &wait, "allow_once", "--token", &token]).exits(0);
     assert_eq!(lab.wait_end(&id), "completed");
     let named = lab.ran(&["answer", "yes", "--token", &token]).exits(2);
-    assert!(named.err.contains("one wait"), "{named:?}");
+    assert!(named.err.contains("the id of its wait"), "{named:?}");
 }
 
 #[test]

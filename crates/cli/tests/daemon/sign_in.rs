@@ -50,7 +50,7 @@ fn without_a_command_to_sign_in_with_it_is_said_what_else_there_is() {
     install_one(&lab, "nanocoder", "--auth-required");
     run(&lab, &["run", "say hello", "--agent", "nanocoder"])
         .exits(1)
-        .tells("it takes its key from the environment, as one of NANOCODER_…");
+        .tells("it takes its key from one of these environment variables: NANOCODER_…");
     let mut command = lab.rekindle(&["run", "say hello", "--"]);
     ran(command.args(lab.demo(&["--auth-required"])), Stdin::Nothing)
         .exits(1)

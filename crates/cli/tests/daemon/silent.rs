@@ -24,7 +24,7 @@ fn whoever_asks_a_stopped_daemon_is_shown_what_the_disk_says() {
         let said = format!("process {}) does not answer", daemon.pid);
         let shown = shown.exits(0).tells(&said).tells("rekindle restart");
         assert!(shown.out.contains("running") && shown.out.contains(&said), "{}", shown.out);
-        assert!(!shown.out.contains("no daemon") && !shown.out.contains("none runs"), "{}", shown.out);
+        assert!(!shown.out.contains("no daemon") && !shown.out.contains("none is running"), "{}", shown.out);
     }
     lab.pass("here");
     assert_eq!(lab.wait_end(&id), "completed");
@@ -59,7 +59,7 @@ fn a_stopped_daemon_is_named_by_stop_and_replaced_by_restart() {
     let begin = std::time::Instant::now();
     let said = format!("the daemon (process {}) does not answer", daemon.pid);
     lab.ran(&["stop"]).exits(5).tells(&said).tells("rekindle restart");
-    let restarted = lab.ran(&["restart"]).exits(0).tells(&said).tells("1 agent lived on");
+    let restarted = lab.ran(&["restart"]).exits(0).tells(&said).tells("1 agent kept running");
     assert!(begin.elapsed().as_secs() < 20, "{:?}: {restarted:?}", begin.elapsed());
     assert!(await_end(&daemon, PATIENCE).expect("looked"));
     lab.pass("here");
@@ -104,7 +104,7 @@ fn a_daemon_whose_socket_is_gone_is_named_and_replaced() {
         assert!(shown.out.contains("running") && shown.out.contains("cannot be reached"), "{}", shown.out);
     }
     lab.ran(&["serve"]).exits(2).tells("in use by process").tells("rekindle serve --takeover");
-    lab.ran(&["restart"]).exits(0).tells(&said).tells("1 agent lived on");
+    lab.ran(&["restart"]).exits(0).tells(&said).tells("1 agent kept running");
     assert!(await_end(&daemon, PATIENCE).expect("looked"));
     lab.pass("here");
     assert_eq!(lab.wait_end(&id), "completed");
@@ -125,7 +125,7 @@ fn a_daemon_without_room_for_another_caller_hides_nothing() {
     let connect = || std::os::unix::net::UnixStream::connect(socket).expect("taken");
     let callers: Vec<_> = (0..1024).map(|_| connect()).collect();
     for arguments in [&["ps"][..], &["status"], &["status", &id]] {
-        let shown = lab.ran(arguments).exits(0).tells("takes no more connections");
+        let shown = lab.ran(arguments).exits(0).tells("accepts no more connections");
         assert!(shown.out.contains("running") && !shown.out.contains("no daemon"), "{}", shown.out);
     }
     drop(callers);

@@ -108,7 +108,7 @@ fn a_file_adds_all_of_its_tasks_or_none() {
     });
     lab.ran(&["task", "ls", "-a", "--label", "today"]).exits(0).shows("say one").shows("say two");
     // Nobody has anything to do.
-    lab.ran(&["task", "watch", "--until-empty"]).exits(0).shows("no task runs or waits");
+    lab.ran(&["task", "watch", "--until-empty"]).exits(0).shows("no task is running or waiting");
 }
 
 // I4: whoever waits for a turn waits on through the death of the daemon.

@@ -117,7 +117,7 @@ fn a_task_whose_session_is_gone_is_begun_anew_only_if_that_does_no_harm() {
     assert_ne!(done["session_id"], first.as_str(), "{done}");
     let failed = lab.wait_task(&careful, "failed");
     let why = failed["reason"].as_str().unwrap_or_default();
-    assert!(why.starts_with("given up: ") && why.contains("its session cannot be gone on with"), "{failed}");
+    assert!(why.starts_with("given up: ") && why.contains("its session cannot be continued"), "{failed}");
     let history = lab.get(&format!("/api/tasks/{harmless}/transitions"))["transitions"].clone();
     let told =
         |line: &Value| line["reason"].as_str().is_some_and(|why| why.starts_with("retry in a new session: "));

@@ -77,7 +77,7 @@ fn each_is_found_where_the_evidence_says_whatever_died() {
     for death in 1..=DEATHS {
         lab.kill();
         lab.start();
-        assert_eq!(statuses(&lab), before, "after death {death} of the daemon: its agents work on");
+        assert_eq!(statuses(&lab), before, "after death {death} of the daemon: its agents keep working");
     }
     for death in 1..=DEATHS {
         lab.kill();

@@ -75,12 +75,12 @@ fn tasks_have_their_turns_and_each_says_what_it_waits_for() {
     assert_eq!((&told[2].0, &told[2].2), (&json!(urgent), &json!(1)), "{active}");
     assert!(told[3..].iter().all(|(_, status, _)| status == "pending"), "{active}");
     let waits = |id: &str| lab.task(id)["waits_for"].as_str().unwrap_or_default().to_owned();
-    assert_eq!(waits(&same), "as many tasks run as may");
+    assert_eq!(waits(&same), "the limit of running tasks is reached");
     lab.pass("two");
     lab.wait_task(&second, "completed");
     lab.wait_task(&urgent, "completed");
     for id in [&same, &below] {
-        assert!(waits(id).contains("works in its directory"), "{}", waits(id));
+        assert!(waits(id).contains("is working in its directory"), "{}", waits(id));
     }
     lab.pass("one");
     for id in [&first, &same, &below] {

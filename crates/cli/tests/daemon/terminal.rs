@@ -237,7 +237,7 @@ fn a_daemon_killed_under_a_watching_client_costs_no_word_and_repeats_none() {
     lab.reach("here");
     lab.kill();
     terminal.see("the daemon went away");
-    terminal.see("a daemon is there again");
+    terminal.see("a daemon is running again");
     lab.pass("here");
     terminal.see("w100 ");
     lab.kill_described();
@@ -257,7 +257,7 @@ fn a_question_outlives_the_daemon_on_the_screen() {
     let mut terminal = Pty::start(&run(&lab, "ask may I?\nsay thank you"), 80);
     terminal.see(PROMPT);
     lab.kill();
-    terminal.see("a daemon is there again");
+    terminal.see("a daemon is running again");
     terminal.see(PROMPT);
     wait_for("the wait", || lab.get("/api/waits")["waits"].get(0).cloned());
     terminal.press("1");
@@ -275,7 +275,7 @@ fn whoever_stops_the_daemon_is_obeyed_by_those_who_watch() {
     lab.ran(&["stop"]).exits(0);
     terminal.see("the daemon went away");
     lab.ran(&["restart"]).exits(0);
-    terminal.see("a daemon is there again");
+    terminal.see("a daemon is running again");
     lab.pass("here");
     assert_eq!(terminal.end(), Some(0), "{}", terminal.text());
 }

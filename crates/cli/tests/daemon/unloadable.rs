@@ -150,14 +150,14 @@ fn a_log_that_was_deleted_after_an_orderly_stop_is_missed_by_the_doctor() {
     }
     let (code, text) = told(&lab, &["doctor"]);
     assert_eq!(code, Some(1), "{text}");
-    assert!(text.contains(&bad) && text.contains("gone") && !text.contains(&good), "{text}");
+    assert!(text.contains(&bad) && text.contains("missing") && !text.contains(&good), "{text}");
     // Daemons come and go, and write lists of their own: it is missed until somebody gives it up.
     for _ in 0..2 {
         lab.start();
         let listed = lab.get(&format!("/api/sessions/{bad}"));
         assert_eq!(listed["health"]["state"], "damaged", "{listed}");
         let detail = listed["health"]["detail"].as_str().unwrap_or_default();
-        assert!(detail.contains("its log is gone"), "{listed}");
+        assert!(detail.contains("its log is missing"), "{listed}");
         lab.leave();
         let (code, text) = told(&lab, &["doctor"]);
         assert_eq!(code, Some(1), "{text}");

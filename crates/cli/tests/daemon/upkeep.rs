@@ -85,7 +85,7 @@ fn holders_are_told_apart_and_only_what_is_in_a_log_goes() {
     let refused = lab.rekindle(&["doctor", "--repair"]).output().expect("it runs");
     assert_eq!(refused.status.code(), Some(1));
     let words = String::from_utf8_lossy(&refused.stderr).into_owned();
-    assert!(words.contains("rekindle stop first, agents work on"), "{words}");
+    assert!(words.contains("run rekindle stop first, agents keep working"), "{words}");
     let dry = ask(&lab, &["doctor", "--repair", "--dry-run"]);
     assert_eq!(found(&dry, "holder_lives"), [living.as_str()], "{dry}");
     assert_eq!(found(&dry, "holder_ingested"), [dead.as_str()], "{dry}");

@@ -104,7 +104,7 @@ fn one_that_could_not_be_prepared_is_removed_by_command() {
     lab.start();
     let id = lab.create(&wanting(&lab, "say hello", json!({})));
     assert_eq!(lab.wait_end(&id), "failed");
-    lab.ran(&["task", "merge", &id]).exits(1).tells("is not made yet");
+    lab.ran(&["task", "merge", &id]).exits(1).tells("does not exist yet");
     lab.ran(&["task", "rm", &id]).exits(0).shows("Removed");
     assert_eq!((worktrees(&lab), branches(&lab).as_str()), (0, "main"));
     lab.ran(&["task", "rm", &id]).exits(1).tells("was removed");
@@ -212,7 +212,7 @@ fn a_worktree_whose_session_was_removed_goes_only_when_nothing_is_lost() {
     fs::remove_file(worktree.join("new.txt")).expect("removed");
     git(&lab.path("work"), &["merge", "-q", "--ff-only", &branch]).expect("merged");
     lab.ran(&["doctor"]).exits(0).shows("worktree_left");
-    lab.ran(&["gc", "--dry-run"]).exits(0).shows("nothing in it is nowhere else");
+    lab.ran(&["gc", "--dry-run"]).exits(0).shows("all work in it exists elsewhere too");
     assert!(worktree.exists());
     lab.ran(&["gc"]).exits(0);
     assert_eq!((worktree.exists(), worktrees(&lab), branches(&lab).as_str()), (false, 0, "main"));

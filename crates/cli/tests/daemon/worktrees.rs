@@ -71,7 +71,7 @@ fn a_fork_works_in_a_worktree_of_its_own() {
     git(&work, &["commit", "-qam", "second"]).expect("committed");
     fs::write(work.join("new.txt"), "changed").expect("written");
     let forked = lab.ran(&["fork", &id, "--worktree"]).exits(0);
-    assert!(forked.err.contains("made what they were then in"), "{forked:?}");
+    assert!(forked.err.contains("to what they were then"), "{forked:?}");
     let child = forked.out.trim();
     let place = check(&lab, child, &commit);
     lab.post(&format!("/api/sessions/{child}/messages"), &json!({"content": "write mine.txt here"}));
@@ -79,7 +79,7 @@ fn a_fork_works_in_a_worktree_of_its_own() {
     assert!(place.join("mine.txt").exists() && !work.join("mine.txt").exists());
     // What speaks against it is said, with what to do; nothing is made.
     let taken = lab.ran(&["fork", &id, "--worktree", "--cwd", &place.display().to_string()]).exits(1);
-    assert!(taken.err.contains("is there already") && taken.err.contains("not there yet"), "{taken:?}");
+    assert!(taken.err.contains("already exists") && taken.err.contains("does not exist yet"), "{taken:?}");
     let path = format!("/api/sessions/{id}/fork");
     fs::rename(work.join(".git"), lab.path("elsewhere")).expect("renamed");
     let refused = lab.ask("POST", &path, &json!({"worktree": true}));
@@ -147,7 +147,9 @@ fn a_daemon_that_dies_while_git_makes_a_worktree_is_replaced_by_one_that_waits_f
     wait_for("git", || begun.exists().then_some(()));
     lab.kill();
     lab.start_with(&[], &[("PATH", &path), ("REKINDLE_RESTORE_AGAIN", "50")]);
-    wait_for("what it waits for", || lab.show(&child).to_string().contains("by somebody else").then_some(()));
+    wait_for("what it waits for", || {
+        lab.show(&child).to_string().contains("another process is restoring").then_some(())
+    });
     assert_eq!(lab.count(&child, "session.files_restored"), 0);
     fs::write(&go, "").expect("written");
     check(&lab, &child, &commit);

@@ -95,7 +95,7 @@ fn a_daemon_elsewhere_is_stopped_and_agents_work_on() {
     let mut there = There::new();
     let id = there.lab.run("barrier here\nsay done");
     there.lab.reach("here");
-    assert!(there.good(&["stop"]).contains("its agents work on"));
+    assert!(there.good(&["stop"]).contains("its agents keep working"));
     there.lab.died();
     assert_eq!(there.lab.living_agents().len(), 1);
     let gone = there.run(&["ps"]);
@@ -112,7 +112,7 @@ fn what_needs_the_home_says_so_and_nobody_is_started() {
     for arguments in [&["doctor"][..], &["restart"], &["token", "ls"], &["serve"], &["agents", "--probe"]] {
         let output = there.run(arguments);
         assert_eq!(output.status.code(), Some(2), "{arguments:?}: {}", words(&output));
-        assert!(words(&output).contains("is elsewhere"), "{arguments:?}: {}", words(&output));
+        assert!(words(&output).contains("another"), "{arguments:?}: {}", words(&output));
     }
     // Whoever watches is told as well, and not shown an empty list for ever.
     let revoked = Token::create(&there.lab, &[]);
@@ -172,11 +172,11 @@ fn tokens_come_from_a_file_or_the_environment_and_refusals_are_passed_on() {
         (
             there.url.as_str(),
             &["--token-file", empty.to_str().expect("text"), "ps"][..],
-            "holds no access token",
+            "contains no access token",
         ),
         (&there.url, &["--token-file", "/no/such/file", "ps"], "cannot be read"),
-        ("http://192.0.2.1:7700", &["ps"], "in the clear"),
-        ("nonsense", &["ps"], "names no server"),
+        ("http://192.0.2.1:7700", &["ps"], "unencrypted"),
+        ("nonsense", &["ps"], "is not the address of a server"),
     ] {
         let output = elsewhere(&there.lab, url, None, arguments);
         assert_eq!(output.status.code(), Some(2), "{}", words(&output));

@@ -81,7 +81,7 @@ fn a_configuration_that_cannot_be_read_starts_no_daemon_and_stops_none() {
     let mut lab = Lab::without_daemon();
     let agent = lab.demo(&[]);
     for (wrong, line, why) in [
-        ("[serve]\nlisten = [\"nowhere\"]\n", 2, "an address is"),
+        ("[serve]\nlisten = [\"nowhere\"]\n", 2, "expected an address"),
         ("[budgets]\nrun = { wall = \"2s\" }\n[notify]\nsettel = \"1s\"\n", 4, "settel"),
         ("[budgets\n", 1, ""),
     ] {

@@ -117,15 +117,15 @@ fn files_that_are_no_good_are_said_at_the_start() {
     for (arguments, says) in [
         (
             &["--tls-cert", "/no/such.pem", "--tls-key", key][..],
-            "/no/such.pem holds no certificate: No such file",
+            "/no/such.pem contains no certificate: No such file",
         ),
         (
             &["--tls-cert", certificate_file, "--tls-key", "/no/such.key"],
-            "/no/such.key holds no private key: No such file",
+            "/no/such.key contains no private key: No such file",
         ),
-        (&["--tls-cert", empty, "--tls-key", key], "there is none in PEM form"),
-        (&["--tls-cert", certificate_file, "--tls-key", empty], "holds no private key"),
-        (&["--tls-cert", key, "--tls-key", key], "holds no certificate"),
+        (&["--tls-cert", empty, "--tls-key", key], "there is none in PEM format"),
+        (&["--tls-cert", certificate_file, "--tls-key", empty], "contains no private key"),
+        (&["--tls-cert", key, "--tls-key", key], "contains no certificate"),
         (&["--tls-cert", certificate_file, "--tls-key", other], "cannot be used with the certificate"),
         (&["--tls-cert", certificate_file], "--tls-key"),
     ] {
@@ -143,7 +143,7 @@ fn beyond_this_machine_it_takes_tls_and_a_token() {
     let plain = lab.rekindle(&["serve", "--listen", "0.0.0.0:0"]).output().expect("it runs");
     assert_eq!(plain.status.code(), Some(2), "{}", words(&plain));
     assert!(
-        words(&plain).contains("in the clear") && words(&plain).contains("--tls-cert"),
+        words(&plain).contains("unencrypted") && words(&plain).contains("--tls-cert"),
         "{}",
         words(&plain)
     );

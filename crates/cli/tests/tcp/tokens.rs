@@ -107,9 +107,9 @@ fn a_list_that_cannot_be_read_lets_in_nobody_and_stops_nobody_here() {
     let torn = whole[..whole.len() / 2].to_vec();
     let newer = String::from_utf8(whole.clone()).expect("text").replace("\"version\":1", "\"version\":2");
     for (what, bytes, says) in [
-        ("torn", torn, "no list of access tokens"),
-        ("empty", Vec::new(), "no list of access tokens"),
-        ("garbage", b"\xff\x00garbage".to_vec(), "no list of access tokens"),
+        ("torn", torn, "not a list of access tokens"),
+        ("empty", Vec::new(), "not a list of access tokens"),
+        ("garbage", b"\xff\x00garbage".to_vec(), "not a list of access tokens"),
         ("newer", newer.into_bytes(), "newer than version 1"),
     ] {
         // Both a daemon that runs and one that starts with it.
@@ -130,7 +130,7 @@ fn a_list_that_cannot_be_read_lets_in_nobody_and_stops_nobody_here() {
             let output = lab.rekindle(arguments).output().expect("it runs");
             assert_eq!(output.status.code(), Some(1), "{what}");
             assert!(
-                words(&output).contains(says) && words(&output).contains("nothing was touched"),
+                words(&output).contains(says) && words(&output).contains("nothing was changed"),
                 "{}",
                 words(&output)
             );

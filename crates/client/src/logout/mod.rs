@@ -35,13 +35,13 @@ pub struct Facts {
 pub fn danger(facts: &Facts) -> Option<Problem> {
     let login = Problem::new(
         "ends_with_login",
-        "this machine ends what a login has started when you log out (KillUserProcesses=yes), agents included",
-        "loginctl enable-linger, then rekindle service install: \
-         what is started from then on belongs to no login",
+        "this machine ends your processes when you log out (KillUserProcesses=yes), agents included",
+        "run loginctl enable-linger, then rekindle service \
+         install: what is started from then on survives a logout",
     );
     let last_login = Problem::new(
         "ends_with_last_login",
-        "when you log out for the last time your services are ended, and agents with them: you do not linger",
+        "your services end with your last login, and agents with them: lingering is not enabled",
         "loginctl enable-linger",
     );
     let container = Problem::new(

@@ -66,7 +66,7 @@ fn absent(facts: &Facts, runtime: Option<PathBuf>, uid: u32) -> Problem {
         _ if !facts.systemd => no_systemd(facts),
         None => Problem::new(
             "no_runtime_dir",
-            "$XDG_RUNTIME_DIR is not set: this is no login that your service manager knows (su, sudo, cron)",
+            "$XDG_RUNTIME_DIR is not set: your service manager does not know this login (su, sudo, cron)",
             format!(
                 "loginctl enable-linger keeps it running without a login; then \
                  export XDG_RUNTIME_DIR=/run/user/{uid} and try again. Or run `rekindle serve` under a supervisor of \
@@ -89,7 +89,7 @@ fn no_systemd(facts: &Facts) -> Problem {
     if facts.container {
         return Problem::new(
             "container",
-            "this is a container without systemd: there is no service manager of yours",
+            "this is a container without systemd: there is no user service manager",
             "run `rekindle serve` as the container's main process, with an init in front of it (docker run --init) \
              and time to leave (--stop-timeout 30), and keep the home on a volume: agents end with the container, \
              and what was interrupted continues in the next",
@@ -97,7 +97,7 @@ fn no_systemd(facts: &Facts) -> Problem {
     }
     Problem::new(
         "no_systemd",
-        "systemd does not run this machine: there is no service manager of yours",
+        "this machine does not run systemd: there is no user service manager",
         "run `rekindle serve` under a supervisor of your own, which must end its main process only and leave \
          the others alone; or let `rekindle run` start it in the background",
     )

@@ -45,7 +45,7 @@ impl Unit {
     /// Returns the unit of a home. The usual home has the usual name; another has one of its own, so that two do not fight.
     pub fn of(home: &Path) -> Result<Unit, Failure> {
         let config = config_home().ok_or_else(|| {
-            let message = "it is not known where unit files are: $HOME is not set".into();
+            let message = "cannot tell where unit files are: $HOME is not set".into();
             Failure::usage("config_unknown", message).hint("set $HOME or $XDG_CONFIG_HOME")
         })?;
         let whole = |path: &Path| std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
@@ -75,7 +75,7 @@ impl Unit {
     fn text_with(&self, path_line: &str) -> Result<String, Failure> {
         let own = std::env::current_exe().map_err(|error| Failure::failed("executable", error))?;
         if !own.is_file() {
-            let error = anyhow::anyhow!("{} is gone: it was replaced while this runs", own.display());
+            let error = anyhow::anyhow!("{} is gone: it was replaced while this command ran", own.display());
             return Err(Failure::failed("executable", error).hint("run the command again"));
         }
         let [own, home] = [plain(&own)?, plain(&self.home)?];
@@ -142,7 +142,7 @@ impl Unit {
                 std::thread::sleep(LOOK);
             }
             if Instant::now() >= deadline {
-                let message = format!("{} was started, and its daemon does not listen", self.name);
+                let message = format!("{} was started, but its daemon does not listen", self.name);
                 return Err(Failure::no_daemon(message).hint(self.journal_hint()));
             }
             verb = "start";
@@ -182,7 +182,8 @@ fn short(home: &Path) -> String {
 /// Returns a path as text, which is all that a unit file can hold.
 fn plain(path: &Path) -> Result<&str, Failure> {
     path.to_str().ok_or_else(|| {
-        let error = anyhow::anyhow!("{} is no text, and cannot be in a unit file", path.display());
-        Failure::failed("unit_file", error).hint("use a path that is plain text")
+        let error =
+            anyhow::anyhow!("{} is not valid UTF-8 and cannot be written into a unit file", path.display());
+        Failure::failed("unit_file", error).hint("use a path that is valid UTF-8")
     })
 }

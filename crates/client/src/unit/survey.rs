@@ -105,18 +105,18 @@ impl Survey {
             Ok(shown) => self.unit_problems(shown, &mut problems),
         }
         if self.facts.systemd && !self.facts.lingers {
-            let what = "you do not linger: your service manager ends with your last login, and daemon and agents with it; \
-                        after a restart of the machine the daemon waits for your next login";
+            let what = "lingering is not enabled: your service manager ends with your last login, and daemon and agents \
+                        with it; after a restart of the machine the daemon starts only at your next login";
             problems.push(Problem::new("no_linger", what, "loginctl enable-linger"));
         }
         let ends = |holder: &&HolderAt| matches!(holder.at, Whereabouts::Login(_));
         let at_logout = self.holders.iter().filter(ends).count();
         if self.facts.kills_logins && at_logout > 0 {
             let what = format!(
-                "{at_logout} of the agents belong to a login, and end with it (KillUserProcesses=yes): \
-                 those that were started before there was a service"
+                "{at_logout} of the agents belong to a login and end with it (KillUserProcesses=yes): \
+                 they were started before the service was installed"
             );
-            let remedy = "let them finish before you log out; new ones belong to no login";
+            let remedy = "let them finish before you log out; new ones do not end at a logout";
             problems.push(Problem::new("ends_with_login", what, remedy));
         }
         problems
@@ -130,32 +130,37 @@ impl Survey {
             return add("not_installed", format!("{name} is not installed"), "rekindle service install");
         }
         if self.file == FileState::Outdated {
-            let what = format!("{path} says something else than this version would write");
-            add("outdated", what, "rekindle service install shows what changes, and changes it");
+            let what = format!("{path} differs from what this version writes");
+            add("outdated", what, "rekindle service install shows the changes and makes them");
         } else if shown.needs_reload || !shown.loaded {
-            let what = format!("your service manager has not read {path} as it is now");
+            let what = format!("your service manager has not read the current {path}");
             add("not_reloaded", what, "systemctl --user daemon-reload");
         }
         if shown.enabled != "enabled" {
-            let what = format!("{name} does not start by itself: it is not enabled");
+            let what = format!("{name} does not start automatically: it is not enabled");
             add("not_enabled", what, &format!("systemctl --user enable {name}"));
         }
         if shown.ends_everyone() {
             let what = format!(
-                "{name} says KillMode={}: whoever stops it ends the agents in its group too, those without a \
-                 scope of their own",
+                "{name} has KillMode={}: stopping it also ends the agents in its control group, those \
+                 without a scope of their own",
                 shown.kill_mode
             );
-            let remedy = format!("systemctl --user cat {name} shows which file says so: take it out there");
+            let remedy = format!("systemctl --user cat {name} shows which file sets it: remove it there");
             add("kill_mode", what, &remedy);
         }
         match (self.daemon, shown.main_pid) {
             (Some(daemon), main) if main != Some(daemon) => {
-                let what = format!("the daemon (process {daemon}) runs beside the service, not in it");
-                add("daemon_outside", what, "rekindle restart moves it there; agents work on");
+                let what = format!("the daemon (process {daemon}) runs outside the service");
+                add(
+                    "daemon_outside",
+                    what,
+                    "rekindle restart moves it into the service; agents keep working",
+                );
             }
             (None, None) => {
-                let remedy = format!("rekindle restart starts it; journalctl --user -u {name} has its words");
+                let remedy =
+                    format!("rekindle restart starts it; journalctl --user -u {name} has its output");
                 add("not_active", format!("no daemon runs: {name} is {}", shown.active), &remedy);
             }
             _ => {}
@@ -172,22 +177,22 @@ impl Survey {
         let in_service = self.holders.iter().any(|holder| holder.at == Whereabouts::Service);
         let stop = match other {
             _ if in_service && self.ends_everyone() => {
-                "the daemon leaves, and agents in the service's group end with it, because of its KillMode"
+                "the daemon stops, and agents in the service's control group end with it, because of its KillMode"
                     .into()
             }
             Some(unit) => {
-                format!("the daemon leaves, agents work on; those in {unit} end if that is stopped")
+                format!("the daemon stops, agents keep working; those in {unit} end if that is stopped")
             }
-            None => "the daemon leaves, agents work on".into(),
+            None => "the daemon stops, agents keep working".into(),
         };
         let logout = match (facts.systemd, facts.lingers, facts.container) {
-            (true, true, _) => "daemon and agents work on: you linger",
+            (true, true, _) => "daemon and agents keep working: lingering is enabled",
             (true, false, _) => {
-                "after your last login daemon and agents end, because you do not linger: \
-                                 loginctl enable-linger changes that"
+                "daemon and agents end with your last login, because lingering is not \
+                                 enabled: loginctl enable-linger enables it"
             }
-            (false, _, true) => "there are no logins that end anything; everything ends with the container",
-            (false, _, false) => "nothing that is known of ends anything",
+            (false, _, true) => "a logout ends nothing; everything ends with the container",
+            (false, _, false) => "a logout ends nothing, as far as is known",
         };
         let reboot = match (
             self.manager.is_ok() && self.file != FileState::Missing,
@@ -200,7 +205,7 @@ impl Survey {
                 "agents end; the daemon starts with your next login and continues what was interrupted"
             }
             (false, _) => {
-                "agents end; the next daemon, which nobody starts by itself, continues what was interrupted"
+                "agents end; the next daemon continues what was interrupted, but nothing starts it automatically"
             }
         };
         [("stop", stop), ("logout", logout.into()), ("reboot", reboot.into())]
@@ -329,12 +334,12 @@ mod tests {
     #[test]
     fn what_is_to_come_depends_on_lingering() {
         let [_, logout, reboot] = good().outlook();
-        assert!(logout.1.contains("work on") && reboot.1.contains("with the machine"));
+        assert!(logout.1.contains("keep working") && reboot.1.contains("with the machine"));
         let mut survey = good();
         survey.facts.lingers = false;
         let [_, logout, reboot] = survey.outlook();
         assert!(logout.1.contains("loginctl enable-linger") && reboot.1.contains("next login"));
         survey.file = FileState::Missing;
-        assert!(survey.outlook()[2].1.contains("nobody starts"));
+        assert!(survey.outlook()[2].1.contains("nothing starts it"));
     }
 }

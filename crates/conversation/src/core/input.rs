@@ -12,7 +12,7 @@ use super::{ChangeOf, Core, Key, Request};
 use crate::layout::gist;
 
 /// What Ctrl-C says when there is nothing to clear.
-const HOW_TO_LEAVE: &str = "/cancel stops the agent; Ctrl-D or /detach leaves, and the agent works on";
+const HOW_TO_LEAVE: &str = "/cancel stops the agent; Ctrl-D or /detach leaves, and the agent keeps working";
 
 /// Columns of a command that is shown again.
 const TOLD: usize = 60;
@@ -82,7 +82,7 @@ impl Core {
 
     fn insert(&mut self, text: &str) {
         if !self.editor.insert(text) {
-            self.note(WARN, "there is no room for more: put it into a file and name that");
+            self.note(WARN, "the line is full: put the text into a file and name that");
         }
     }
 
@@ -102,7 +102,7 @@ impl Core {
             }
             Typed::Unknown(name) => {
                 let text = format!(
-                    "there is no /{name}; /help lists what there is, a blank in front sends it as text"
+                    "there is no command /{name}; /help lists the commands, a leading blank sends it as text"
                 );
                 return self.note(WARN, text);
             }
@@ -123,7 +123,7 @@ impl Core {
             Meaning::Warn(warned) => {
                 let warning = match warned {
                     Warned::NoOption => {
-                        "that is none of the options: Enter again sends it instead of an answer, and ends the question"
+                        "that is not one of the options: Enter again sends it as a message instead, and ends the question"
                     }
                     _ => "a question came up while you typed: Enter again if this answers it",
                 };

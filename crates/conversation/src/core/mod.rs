@@ -221,7 +221,7 @@ impl Core {
     fn leave(&mut self) {
         if self.outbox.is_sending() {
             self.leaving = true;
-            self.note(DIM, "leaving as soon as what you sent is acknowledged; Ctrl-D again leaves at once");
+            self.note(DIM, "leaving as soon as your message is acknowledged; Ctrl-D again leaves at once");
         } else {
             self.leave_now(Exit::Ok);
         }
@@ -229,12 +229,12 @@ impl Core {
 
     fn leave_now(&mut self, exit: Exit) {
         for text in self.outbox.unacknowledged() {
-            self.say(DIM, format!("it is not known whether this was sent: {text}"));
+            self.say(DIM, format!("it is not known whether this message was sent: {text}"));
         }
         let said = match &self.session {
-            None => "left; nothing was asked".to_owned(),
+            None => "left; nothing was sent".to_owned(),
             Some(session) => {
-                let works = if self.status.is_working() { "; the agent works on" } else { "" };
+                let works = if self.status.is_working() { "; the agent keeps working" } else { "" };
                 format!("left{works}. Come back with: {}", attach(session))
             }
         };

@@ -100,7 +100,7 @@ impl Core {
                 self.status.settle();
                 None
             }
-            None => self.status.is_lost(now).then(|| "it does not go on by itself".to_owned()),
+            None => self.status.is_lost(now).then(|| "it does not continue automatically".to_owned()),
             held => held.clone(),
         };
         if let Some(why) = over.filter(|_| self.status.settle()) {

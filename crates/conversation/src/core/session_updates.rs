@@ -59,13 +59,13 @@ impl Core {
             News::Back { away } => {
                 let was_away = self.status.come_back();
                 if away || was_away {
-                    self.say(COURSE, "a daemon is there again");
+                    self.say(COURSE, "a daemon is running again");
                 }
             }
             News::Reset { last_seq } => {
                 self.say(
                     WARN,
-                    format!("the end of the log was lost in a crash; it goes on behind record {last_seq}"),
+                    format!("the end of the log was lost in a crash; it continues after record {last_seq}"),
                 );
             }
             News::Stopped { why } => {

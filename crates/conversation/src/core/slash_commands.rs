@@ -33,9 +33,9 @@ const COMMANDS: &[(&str, &str, Slash, &str)] = &[
     ("mode", "[NAME]", Slash::Mode, "the agent's modes, or another one from now on"),
     ("diff", "", Slash::Diff, "what the latest turn did to your files"),
     ("rewind", "[yes]", Slash::Rewind, "undoes the latest turn, files too; says first what it would do"),
-    ("fork", "", Slash::Fork, "goes on in a copy of this conversation; this one stays as it is"),
+    ("fork", "", Slash::Fork, "continues in a copy of this conversation; this one stays as it is"),
     ("tasks", "", Slash::Tasks, "the tasks that run and wait"),
-    ("detach", "", Slash::Detach, "leaves; the agent works on (also Ctrl-D)"),
+    ("detach", "", Slash::Detach, "leaves; the agent keeps working (also Ctrl-D)"),
     ("help", "", Slash::Help, "this list"),
 ];
 

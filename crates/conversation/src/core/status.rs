@@ -151,12 +151,12 @@ impl Status {
         let (style, doing) = match (&self.away, &self.run) {
             (Some(since), _) => (
                 BAD,
-                format!("{frame} the daemon is gone: starting it again, or waiting for it ({})", ago(*since)),
+                format!("{frame} the daemon is gone: restarting it, or waiting for it ({})", ago(*since)),
             ),
             (None, Some((_, since))) if waits => (WARN, format!("? waits for your answer ({})", ago(*since))),
             (None, Some((_, since))) => (COURSE, format!("{frame} working {}", ago(*since))),
             (None, None) if self.cut.is_some() => {
-                (WARN, format!("{frame} interrupted; it may go on by itself"))
+                (WARN, format!("{frame} interrupted; it may continue automatically"))
             }
             (None, None) if self.standing.is_cut => (WARN, "interrupted".to_owned()),
             (None, None) => (DIM, "ready".to_owned()),

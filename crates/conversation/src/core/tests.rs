@@ -282,7 +282,7 @@ fn a_line_that_is_no_option_is_a_message_only_if_it_is_insisted_on() {
     talk.is_asked("wait_1");
     talk.types("do it differently");
     assert_eq!(talk.key(Key::Enter), []);
-    assert!(talk.panel().contains("none of the options"), "{}", talk.panel());
+    assert!(talk.panel().contains("not one of the options"), "{}", talk.panel());
     talk.types("!");
     assert_eq!(talk.key(Key::Enter), [], "it is another line");
     assert_eq!(talk.key(Key::Enter), [send(1, "do it differently!")]);
@@ -305,7 +305,7 @@ fn a_line_that_was_begun_before_the_question_is_not_taken_for_its_answer() {
     talk.wait(60);
     talk.wait(400);
     assert_eq!(talk.key(Key::Enter), [], "it was no answer, and now it is seen that it is none");
-    assert!(talk.panel().contains("none of the options"), "{}", talk.panel());
+    assert!(talk.panel().contains("not one of the options"), "{}", talk.panel());
     assert_eq!(talk.key(Key::Enter), [send(1, "and the tests")]);
 }
 
@@ -381,7 +381,7 @@ fn leaving_says_how_to_come_back_and_waits_for_what_was_sent() {
         let key = if leave.is_empty() { Key::EndOfInput } else { Key::Enter };
         assert_eq!(talk.key(key), [], "the message is on its way");
         let left = talk.handle(Event::Reply(Reply::Sent { number: 1, began: None }));
-        assert_eq!(lines(&left), ["left; the agent works on. Come back with: rekindle attach sess_1"]);
+        assert_eq!(lines(&left), ["left; the agent keeps working. Come back with: rekindle attach sess_1"]);
         assert_eq!(left.last(), Some(&Effect::Leave(Exit::Ok)));
     }
     let mut talk = Talk::new();
@@ -436,7 +436,11 @@ fn commands_are_asked_of_the_daemon() {
     assert_eq!(talk.key(Key::Enter).last(), Some(&Effect::Ask(Request::Rewind { run: "run_1".into() })));
     talk.types("/nosuch");
     assert_eq!(talk.key(Key::Enter), []);
-    assert!(talk.panel().contains("there is no /nosuch") && talk.typed() == "/nosuch", "{}", talk.panel());
+    assert!(
+        talk.panel().contains("there is no command /nosuch") && talk.typed() == "/nosuch",
+        "{}",
+        talk.panel()
+    );
     talk.core.editor.take();
     talk.types("/mo");
     talk.key(Key::Complete);
@@ -462,11 +466,11 @@ fn a_daemon_that_goes_away_is_told_of_and_takes_nothing_along() {
     let mut talk = Talk::new();
     talk.types("half a sen");
     assert_eq!(talk.hear(News::Away), []);
-    assert!(talk.panel().contains("the daemon is gone: starting it again"), "{}", talk.panel());
+    assert!(talk.panel().contains("the daemon is gone: restarting it"), "{}", talk.panel());
     talk.types("tence");
     talk.hear(News::Stopped { why: "the daemon was stopped".into() });
     assert!(talk.panel().contains("your next message starts it again"), "{}", talk.panel());
-    assert_eq!(lines(&talk.hear(News::Back { away: true })), ["a daemon is there again"]);
+    assert_eq!(lines(&talk.hear(News::Back { away: true })), ["a daemon is running again"]);
     assert_eq!(talk.hear(News::Back { away: false }), []);
     assert!(talk.panel().contains("working") && talk.typed() == "half a sentence", "{}", talk.panel());
 }
@@ -475,7 +479,7 @@ fn a_daemon_that_goes_away_is_told_of_and_takes_nothing_along() {
 fn a_run_that_was_cut_is_waited_for_until_it_is_known_what_becomes_of_it() {
     let mut talk = Talk::new();
     talk.piece(Piece::Ended("run_1".into(), RunEnd::Interrupted));
-    assert!(talk.panel().contains("it may go on by itself"), "{}", talk.panel());
+    assert!(talk.panel().contains("it may continue automatically"), "{}", talk.panel());
     let stands = |held: Option<&str>| {
         let held = held.map(Into::into);
         Event::Reply(Reply::Stands(Box::new(Standing {

@@ -42,7 +42,7 @@ fn amount<'de, D: serde::Deserializer<'de>>(from: D) -> Result<Option<f64>, D::E
     if amount.is_finite() && amount >= 0.0 {
         Ok(Some(amount))
     } else {
-        Err(D::Error::custom("an amount of money is 0 or more"))
+        Err(D::Error::custom("an amount of money must be 0 or more"))
     }
 }
 

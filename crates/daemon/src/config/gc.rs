@@ -44,9 +44,7 @@ impl TryFrom<String> for GcInterval {
         match text.as_str() {
             "off" => Ok(GcInterval::Off),
             length => match length.parse::<Age>()? {
-                Age(Duration::ZERO) => {
-                    Err("a length of time above 0 is expected, as in 1d, or off".to_owned())
-                }
+                Age(Duration::ZERO) => Err("expected a duration above 0, such as 1d, or off".to_owned()),
                 Age(interval) => Ok(GcInterval::Every(interval)),
             },
         }

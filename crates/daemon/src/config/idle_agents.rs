@@ -47,9 +47,7 @@ impl TryFrom<String> for IdleTime {
         match text.as_str() {
             "off" => Ok(IdleTime(None)),
             length => match length.parse::<Age>()? {
-                Age(Duration::ZERO) => {
-                    Err("a length of time above 0 is expected, as in 10m, or off".to_owned())
-                }
+                Age(Duration::ZERO) => Err("expected a duration above 0, such as 10m, or off".to_owned()),
                 Age(after) => Ok(IdleTime(Some(after))),
             },
         }

@@ -181,7 +181,7 @@ impl TryFrom<BytesWritten> for Bytes {
             let number: u64 = text.trim().strip_suffix(unit)?.trim_end().parse().ok()?;
             number.checked_mul(1 << power)
         });
-        bytes.map(Bytes).ok_or_else(|| format!("{text:?} is no number of bytes: write one as in 20GiB"))
+        bytes.map(Bytes).ok_or_else(|| format!("{text:?} is not a number of bytes: write one such as 20GiB"))
     }
 }
 
@@ -240,7 +240,7 @@ impl Config {
                 error.span().map(|span| text.get(..span.start).unwrap_or(text).matches('\n').count() + 1);
             let line = line.map(|line| format!(", line {line}")).unwrap_or_default();
             let message = format!("{}{line}: {}", path.display(), error.message());
-            Failure::usage("config_unreadable", message).hint("put it right, or remove it")
+            Failure::usage("config_unreadable", message).hint("correct it, or remove it")
         })?;
         config.unknown = unknown::unknown_keys(text);
         // Files are named as seen from the one that names them.
@@ -300,7 +300,10 @@ mod tests {
         assert_ne!(notify, parse("").expect("settings").notify);
         let failure = parse(&format!("{phone}url = \"http://ntfy.sh/topic\"\n")).expect_err("in the clear");
         let said = failure.message();
-        assert!(said.contains("line 2") && said.contains("url is http") && !said.contains("topic"), "{said}");
+        assert!(
+            said.contains("line 2") && said.contains("url uses http") && !said.contains("topic"),
+            "{said}"
+        );
         let failure = parse("\nagent = 3\n").expect_err("no text");
         assert_eq!(failure.code(), "config_unreadable");
         assert!(failure.message().contains("/c.toml, line"), "{}", failure.message());

@@ -50,9 +50,7 @@ pub(crate) fn length_of_time<'de, D: Deserializer<'de>>(
 ) -> Result<Option<Duration>, D::Error> {
     let text = String::deserialize(deserializer)?;
     match text.parse::<Age>().map_err(serde::de::Error::custom)? {
-        Age(Duration::ZERO) => {
-            Err(serde::de::Error::custom("a length of time above 0 is expected, as in 5m"))
-        }
+        Age(Duration::ZERO) => Err(serde::de::Error::custom("expected a duration above 0, such as 5m")),
         Age(length) => Ok(Some(length)),
     }
 }

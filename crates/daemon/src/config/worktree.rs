@@ -43,7 +43,7 @@ impl WorktreeConfig {
         match &self.dir {
             Some(dir) if dir.is_absolute() && !dir.starts_with(home) => dir.clone(),
             Some(dir) => {
-                let why = "it is no absolute path outside the home of rekindle";
+                let why = "it is not an absolute path outside the home of Rekindle";
                 tracing::warn!("[worktree] dir = {dir:?} is not used: {why}");
                 usual()
             }

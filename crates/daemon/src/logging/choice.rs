@@ -49,7 +49,7 @@ impl Choice {
         let filter = filter.and_then(|(name, text)| match directives(name, &text) {
             Ok(filter) => Some(filter),
             Err(why) => {
-                warnings.push(format!("{name} is passed over, `{USUAL}` counts: {text:?}: {why}"));
+                warnings.push(format!("{name} is ignored and `{USUAL}` is used: {text:?}: {why}"));
                 None
             }
         });
@@ -62,7 +62,7 @@ impl Choice {
             None | Some((_, "text")) => Format::Text,
             Some((_, "json")) => Format::Json,
             Some((name, other)) => {
-                warnings.push(format!("{name} is passed over: {other:?} is neither `text` nor `json`"));
+                warnings.push(format!("{name} is ignored: {other:?} is neither `text` nor `json`"));
                 Format::Text
             }
         };

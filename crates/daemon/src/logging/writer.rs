@@ -122,7 +122,7 @@ fn write_lines(mut stream: impl Write, messages: &Receiver<Message>, counts: &Co
             if dropped > 0 {
                 tracing::warn!(
                     lines = dropped,
-                    "some lines are missing here: they were not read fast enough"
+                    "some lines are missing here: they could not be written fast enough"
                 );
             }
         }

@@ -26,8 +26,8 @@ pub fn print_agents(out: &mut dyn Write, survey: &Survey, width: usize) -> Resul
     if let Some(pid) = survey.daemon {
         let cgroup = sanitise::line(&survey.facts.cgroup);
         let words = match (survey.is_daemon_ours(), cgroup.as_str()) {
-            (true, _) => format!("process {pid}, that of {}", survey.unit),
-            (false, "" | "/") => format!("process {pid}, of no service"),
+            (true, _) => format!("process {pid}, part of {}", survey.unit),
+            (false, "" | "/") => format!("process {pid}, outside any service"),
             (false, cgroup) => format!("process {pid} in {cgroup}"),
         };
         writeln!(out, "{}", wrap(&words, width, "  daemon   ", "           "))?;

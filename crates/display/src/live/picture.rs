@@ -86,7 +86,7 @@ impl Picture {
                 let mut pieces = self.messages.finish(message.message_id.as_str(), &text, Piece::Answer);
                 pieces.push(Piece::AnswerEnd);
                 if message.partial {
-                    pieces.push(line(WARN, "the message is cut short: the agent died"));
+                    pieces.push(line(WARN, "the message is incomplete: the agent died"));
                 }
                 pieces
             }
@@ -121,12 +121,12 @@ impl Picture {
                 let style = if restored.verdict == "continued" { COURSE } else { WARN };
                 let text = match restored.verdict.as_ref() {
                     "continued" => "conversation restored".to_owned(),
-                    verdict => format!("conversation not wholly restored ({}: {verdict})", restored.method),
+                    verdict => format!("conversation not fully restored ({}: {verdict})", restored.method),
                 };
                 vec![clean_line(style, text)]
             }
             Event::LogRepaired(repaired) => {
-                vec![clean_line(WARN, format!("the log was put right after a crash: {}", repaired.what))]
+                vec![clean_line(WARN, format!("the log was repaired after a crash: {}", repaired.what))]
             }
             Event::SnapshotFailed(failed) => {
                 vec![clean_line(WARN, format!("a snapshot could not be written: {}", failed.error))]

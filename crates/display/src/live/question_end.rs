@@ -57,7 +57,7 @@ impl QuestionEnd {
         let text = self.text(ask);
         match text.strip_prefix("answered") {
             Some(rest) => format!("answered elsewhere{rest}"),
-            None => format!("the question is over: {text}"),
+            None => format!("the question is closed: {text}"),
         }
     }
 
@@ -113,6 +113,6 @@ mod tests {
         let answer = json!({"result": {"outcome": {"optionId": "a1"}}});
         assert_eq!(over(ResumeHow::Answered, answer).elsewhere(&ask), "answered elsewhere by you: Allow");
         let withdrawn = over(ResumeHow::Withdrawn, Value::Null).elsewhere(&ask);
-        assert_eq!(withdrawn, "the question is over: withdrawn by you");
+        assert_eq!(withdrawn, "the question is closed: withdrawn by you");
     }
 }

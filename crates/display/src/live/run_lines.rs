@@ -25,7 +25,7 @@ pub(super) fn run_lines(event: &Event<'_>, blobs: &Payloads) -> Vec<Piece> {
                 continues: started.continues.map(|run| run.to_string()),
             };
             let again = started.continues.map(|_| {
-                line(COURSE, format!("goes on after the interruption, attempt {}", started.attempt))
+                line(COURSE, format!("continues after the interruption, attempt {}", started.attempt))
             });
             again.into_iter().chain([begun]).collect()
         }
@@ -37,7 +37,7 @@ pub(super) fn run_lines(event: &Event<'_>, blobs: &Payloads) -> Vec<Piece> {
             vec![Piece::AskOver(QuestionEnd::read(resumed, blobs))]
         }
         // How many lines came meanwhile is not told: some of them were shown before.
-        Event::RunAdopted(_) => vec![line(COURSE, "a new daemon took the run over; nothing is lost")],
+        Event::RunAdopted(_) => vec![line(COURSE, "a new daemon took over the run; nothing is lost")],
         Event::RunCancelRequested(request) => {
             let dropped = request.dropped.iter().map(|message| Piece::Dropped(message.to_string()));
             let said = clean_line(WARN, format!("cancelling{}", by(request.by.as_deref())));
@@ -70,7 +70,7 @@ pub(super) fn run_lines(event: &Event<'_>, blobs: &Payloads) -> Vec<Piece> {
             let mut pieces =
                 vec![clean_line(BAD, format!("interrupted: {reason}{}", detail.unwrap_or_default()))];
             if cut.uncertain_turn {
-                pieces.push(line(WARN, "  what the agent did last may or may not have happened"));
+                pieces.push(line(WARN, "  the agent's last action may or may not have happened"));
             }
             for tool in &cut.uncertain {
                 let label = sanitise::line(&tool.label());

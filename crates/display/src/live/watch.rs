@@ -146,17 +146,17 @@ impl Watching<'_> {
             // Of runs of pipelines only.
             Heard::Pending(_) => return Ok(None),
             Heard::Away => {
-                let text = "the daemon went away; the agent works on, waiting for the next one";
+                let text = "the daemon went away; the agent keeps working, waiting for the next one";
                 return self.print_line(WARN, text);
             }
             Heard::Back { away } => {
                 self.picture.messages.forget_waiting();
-                return if away { self.print_line(COURSE, "a daemon is there again") } else { Ok(None) };
+                return if away { self.print_line(COURSE, "a daemon is running again") } else { Ok(None) };
             }
             Heard::Reset { last_seq } => {
                 self.picture.messages.forget_waiting();
                 let text =
-                    format!("the end of the log was lost in a crash; it goes on behind record {last_seq}");
+                    format!("the end of the log was lost in a crash; it continues after record {last_seq}");
                 return self.print_line(WARN, &text);
             }
             Heard::Deleted => {
@@ -261,7 +261,7 @@ impl Watching<'_> {
         let Some(session) = self.fetch_session() else { return Ok(None) };
         let over = match &session.held {
             Some(why) => Some(stays_text(&sanitise::line(why))),
-            None if self.aim.is_lost(Instant::now()) => Some("it does not go on by itself".to_owned()),
+            None if self.aim.is_lost(Instant::now()) => Some("it does not continue automatically".to_owned()),
             None => None,
         };
         let Some(why) = over else { return Ok(None) };
@@ -276,7 +276,7 @@ impl Watching<'_> {
     }
 
     fn leave(&mut self) -> Result<Exit, Failure> {
-        let text = format!("left; the agent works on. Come back with: {}", attach(&self.session));
+        let text = format!("left; the agent keeps working. Come back with: {}", attach(&self.session));
         self.print_line(DIM, &text)?;
         Ok(Exit::Detached)
     }
@@ -290,8 +290,8 @@ impl Watching<'_> {
 
 /// Says that a session does not go on by itself, and why; once, if that says so too.
 pub fn stays_text(why: &str) -> String {
-    let why = why.strip_prefix("it does not continue by itself: ").unwrap_or(why);
-    format!("it does not go on by itself: {why}")
+    let why = why.strip_prefix("it does not continue automatically: ").unwrap_or(why);
+    format!("it does not continue automatically: {why}")
 }
 
 fn print_json(line: &str) -> Result<(), Failure> {
@@ -319,8 +319,8 @@ mod tests {
             Held::NoEnvironment,
         ] {
             let said = stays_text(held.words());
-            assert!(said.starts_with("it does not go on by itself: "), "{said}");
-            assert_eq!(said.matches("by itself").count(), 1, "{said}");
+            assert!(said.starts_with("it does not continue automatically: "), "{said}");
+            assert_eq!(said.matches("automatically").count(), 1, "{said}");
         }
     }
 }

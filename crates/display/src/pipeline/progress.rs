@@ -86,9 +86,9 @@ impl Progress {
                 self.began.entry(began.step_id.clone()).or_insert(ts);
                 self.current = Some((began.step_id.clone(), ts));
                 let what = match (began.reminder, began.attempt) {
-                    (true, _) => "is asked once more what came of it".to_owned(),
+                    (true, _) => "is asked again for its outcome".to_owned(),
                     (false, 1) => return Vec::new(),
-                    (false, attempt) => format!("begins again: attempt {attempt}"),
+                    (false, attempt) => format!("starts again: attempt {attempt}"),
                 };
                 vec![self.about(ts, &began.step_id, DIM, &what)]
             }
@@ -98,7 +98,7 @@ impl Progress {
                 let detail =
                     interrupted.detail.as_deref().map(|detail| format!(": {detail}")).unwrap_or_default();
                 let text = format!(
-                    "attempt {} was cut: {}{detail}",
+                    "attempt {} was interrupted: {}{detail}",
                     interrupted.attempt,
                     cut_text(interrupted.reason)
                 );
@@ -189,9 +189,9 @@ impl Progress {
         let total = drift.files.total;
         let files = if total == 1 { "1 file is".to_owned() } else { format!("{total} files are") };
         let what = match drift.decision {
-            OnDrift::Stop => "it stops until somebody decides",
-            OnDrift::Restore => "they are made what it expects",
-            OnDrift::Accept => "they are taken as they are",
+            OnDrift::Stop => "it waits for your decision",
+            OnDrift::Restore => "they are restored to what it expects",
+            OnDrift::Accept => "they are accepted as they are",
         };
         let by = drift.by.as_deref().map(|by| format!(", by {by}")).unwrap_or_default();
         let text = format!("{files} not as it expects: {what}{by}");
@@ -262,7 +262,7 @@ pub(super) fn drift_lines(files: &ChangedFiles, after_cut: &PathList, unknown: &
         let whose = if after_cut.first.contains(&file.path) {
             "  (after the agent was gone)"
         } else if unknown.first.contains(&file.path) {
-            "  (nobody can tell by whom)"
+            "  (it is not known by whom)"
         } else {
             ""
         };

@@ -43,10 +43,10 @@ fn pending(run: &PipelineView) -> String {
             let cut = cut.map(|cut| format!(" ({})", cut_text(cut))).unwrap_or_default();
             format!("1 step: {} {}{cut}", pending.step_id, pending_text(pending.why))
         }
-        (None, RunStatus::Running) => "no step; what follows is about to be seen".into(),
+        (None, RunStatus::Running) => "no step; the next one is being determined".into(),
         (None, RunStatus::Completed) => "nothing".into(),
         (None, RunStatus::Failed | RunStatus::Aborted) => {
-            "nothing: it has ended; --force has it go on".into()
+            "nothing: it has ended; --force continues it".into()
         }
     }
 }

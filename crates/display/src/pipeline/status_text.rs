@@ -41,7 +41,7 @@ pub fn rest_lines(view: &PipelineView) -> Vec<String> {
     }
     if pending.why.rests() {
         let resume = ours(format_args!("pipeline resume {}", view.run_id));
-        lines.push(format!("it goes on with: {resume}{}", way_on(pending.why)));
+        lines.push(format!("continue it with: {resume}{}", way_on(pending.why)));
     }
     lines
 }
@@ -68,8 +68,8 @@ mod tests {
     fn a_run_that_rests_says_why_and_what_has_it_go_on() {
         assert_eq!(
             rests(PendingWhy::TooManyAttempts, |_| {}),
-            "review 1 was cut too often to go on by itself\n\
-             it goes on with: rekindle pipeline resume run-20251020-140818-4f9f29a1"
+            "review 1 was interrupted too often to continue automatically\n\
+             continue it with: rekindle pipeline resume run-20251020-140818-4f9f29a1"
         );
         let drift = r#"{"expected":"T","found":"T","files":{"total":2,"first":[{"path":"a.rs","change":"added"}]},
             "after_cut":{"total":1,"first":[{"path":"a.rs"}]},"unknown_author":{"total":0,"first":[]},"decision":null}"#;
@@ -85,7 +85,7 @@ mod tests {
         ));
         assert!(told.contains("and 1 more\n") && told.contains("--on-drift restore"), "{told}");
         assert_eq!(rests(PendingWhy::Working, |run| run.pending = None), "");
-        assert!(!rests(PendingWhy::Working, |_| {}).contains("goes on with"));
+        assert!(!rests(PendingWhy::Working, |_| {}).contains("continue it with"));
     }
 
     #[test]

@@ -93,7 +93,7 @@ mod tests {
             shown(110),
             "run-20251020-140818-4f9f29a1  running  review 1  1 hour ago      cost 0.42  T-0042: Make the parser accept co…\n\
              run-20251020-140818-4f9f29a1  rests    review 1  1 hour ago      cost 0.42  T-0042: Make the parser accept co…\n    \
-             review 1 stops: files are not as it expects them\n\
+             review 1 stopped: files are not as it expects them\n\
              run-20251020-140818-4f9f29a1  failed   review 1  55 minutes ago  cost 0.42  T-0042: Make the parser accept co…\n    \
              step review-1 failed\n"
         );

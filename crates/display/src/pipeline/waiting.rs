@@ -71,8 +71,8 @@ mod tests {
 
     use PendingWhy::{Directory, Place, Stalled, Working};
 
-    const FULL: &str = "as many tasks run as may";
-    const OTHER: &str = "run run-20251020-140818-00000000 works in its directory";
+    const FULL: &str = "the limit of running tasks is reached";
+    const OTHER: &str = "run run-20251020-140818-00000000 is working in its directory";
 
     #[test]
     fn a_step_that_has_its_turn_at_once_says_nothing_of_it() {
@@ -87,7 +87,7 @@ mod tests {
     #[test]
     fn what_a_step_waits_for_is_said_once_for_each_reason() {
         let waits = [(0, Place, "a place"), (10, Place, FULL), (2000, Place, FULL), (4000, Place, FULL)];
-        assert_eq!(said(&waits), ["review 1 waits for its turn: as many tasks run as may"]);
+        assert_eq!(said(&waits), ["review 1 waits for its turn: the limit of running tasks is reached"]);
         let directory = format!("review 1 waits for its directory: {OTHER}");
         let waits = [
             (0, Directory, OTHER),
@@ -101,7 +101,7 @@ mod tests {
             said(&waits),
             [
                 directory.as_str(),
-                "review 1 waits for its turn: as many tasks run as may",
+                "review 1 waits for its turn: the limit of running tasks is reached",
                 "review 1 waits for its directory: session sess_9 works in its directory",
             ]
         );

@@ -38,7 +38,7 @@ pub(super) fn cut_text(cut: StepCut) -> &'static str {
     match cut {
         StepCut::AgentGone => "its agent is gone",
         StepCut::Cancelled => "it was cancelled",
-        StepCut::TryLater => "its agent's provider says to try later",
+        StepCut::TryLater => "its agent's provider asks to try again later",
         StepCut::NotLaunched => "its agent could not be launched",
         StepCut::NotContinued => "its agent came back without its session",
         StepCut::Unknown => "for a reason that this version does not know",
@@ -48,25 +48,27 @@ pub(super) fn cut_text(cut: StepCut) -> &'static str {
 /// Says what a step waits for.
 pub(super) fn pending_text(why: PendingWhy) -> &'static str {
     match why {
-        PendingWhy::Intended => "is to begin",
-        PendingWhy::Working => "is worked at",
+        PendingWhy::Intended => "is about to start",
+        PendingWhy::Working => "is being worked on",
         PendingWhy::Person => "waits for an answer",
-        PendingWhy::Silent => "waits for an agent that gives no sign of life",
-        PendingWhy::Stalled => "has stalled: nothing was heard of it for long",
-        PendingWhy::SameKey => "waits for another run that does the same",
+        PendingWhy::Silent => "waits for an agent that shows no sign of life",
+        PendingWhy::Stalled => "has stalled: no sign of life for a long time",
+        PendingWhy::SameKey => "waits for another run that is doing the same step",
         PendingWhy::Directory => "waits for its directory",
         PendingWhy::Place => "waits for its turn",
         PendingWhy::Time => "waits for its next attempt",
         PendingWhy::Cut => "was cut",
-        PendingWhy::Asks => "was cut, and asks what is to become of it",
-        PendingWhy::Left => "was left when its daemon ended, and waits for your decision",
+        PendingWhy::Asks => "was interrupted and waits for your decision",
+        PendingWhy::Left => "was interrupted when its daemon ended, and waits for your decision",
         PendingWhy::Cancelled => "was cancelled",
-        PendingWhy::TooManyAttempts => "was cut too often to go on by itself",
-        PendingWhy::Drift => "stops: files are not as it expects them",
-        PendingWhy::NoDirectory => "waits for its directory, which is not there or cannot be read",
-        PendingWhy::NoEnvironment => "stops: its agent needs variables that the daemon does not have",
-        PendingWhy::ManifestMissing => "stops: what its files would be restored to is not kept any more",
-        PendingWhy::Imported => "waits for somebody to say that the run goes on, which came from elsewhere",
+        PendingWhy::TooManyAttempts => "was interrupted too often to continue automatically",
+        PendingWhy::Drift => "stopped: files are not as it expects them",
+        PendingWhy::NoDirectory => "waits for its directory, which does not exist or cannot be read",
+        PendingWhy::NoEnvironment => {
+            "stopped: its agent needs environment variables that the daemon does not have"
+        }
+        PendingWhy::ManifestMissing => "stopped: the files to restore are no longer kept",
+        PendingWhy::Imported => "waits for your decision: the run was imported from elsewhere",
         PendingWhy::HeldElsewhere => "is held by another daemon",
         PendingWhy::Unknown => "waits for something that this version does not know",
     }
@@ -76,10 +78,10 @@ pub(super) fn pending_text(why: PendingWhy) -> &'static str {
 pub(super) fn way_on(why: PendingWhy) -> &'static str {
     match why {
         PendingWhy::Drift => {
-            " --on-drift restore, which takes the files back, or --on-drift accept, which takes them as they are"
+            " --on-drift restore, which restores the files, or --on-drift accept, which keeps them as they are"
         }
-        PendingWhy::ManifestMissing => " --on-drift accept, which takes the files as they are",
-        PendingWhy::NoEnvironment => " --env NAME hands one over",
+        PendingWhy::ManifestMissing => " --on-drift accept, which keeps the files as they are",
+        PendingWhy::NoEnvironment => " --env NAME passes one",
         _ => "",
     }
 }

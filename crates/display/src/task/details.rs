@@ -32,7 +32,7 @@ pub fn write_task(out: &mut dyn Write, task: &TaskView) -> Result<(), Failure> {
     writeln!(out, "  {}{because}", styled(style(task.status), task.status.as_str()))?;
     let mut line = |name: &str, text: String| write_line(out, name, &text);
     if let Some(position) = task.position {
-        line("turn", format!("number {position} of those that wait"))?;
+        line("turn", format!("number {position} in the queue"))?;
     }
     line("agent", format!("{} in {}", sanitise::line(&task.agent), sanitise::line(&task.working_dir)))?;
     if let Some(branch) = &task.branch {

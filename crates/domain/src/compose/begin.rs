@@ -63,7 +63,7 @@ pub enum Placement {
 
 /// As many messages wait for their turn as may.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("{MAX_QUEUED} messages wait for their turn already")]
+#[error("{MAX_QUEUED} messages are already queued")]
 pub struct QueueFull;
 
 /// Composes a message to a session: `message.user` + `run.started` if nothing goes on there, else the message alone, queued.

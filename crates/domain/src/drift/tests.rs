@@ -36,7 +36,7 @@ fn files_are_told_only_if_they_are_not_what_the_turn_before_left() {
     check(&tree("a"), &format!("{} {changed}", tree("b")), Some(files));
     // Only directories, or what one of the two did not look at.
     check(&tree("a"), &format!(r#"{} files_changed={{"total":0,"first":[]}}"#, tree("b")), None);
-    let why = "they are not what the last turn left, and the two cannot be compared";
+    let why = "they differ from what the last turn left, and the two cannot be compared";
     check(&tree("a"), &tree("b"), Some(serde_json::json!({ "files_unknown": why })));
 }
 

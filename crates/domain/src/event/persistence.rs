@@ -36,7 +36,7 @@ impl Compression {
 
 /// A word that names no compression.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("snapshots are compressed with zstd, gzip or none")]
+#[error("the compression must be zstd, gzip or none")]
 pub struct BadCompression;
 
 impl FromStr for Compression {

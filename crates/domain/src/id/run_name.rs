@@ -80,7 +80,7 @@ impl fmt::Debug for RunName {
 /// A text that names no pipeline run.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "{0:?} names no run of a pipeline: expected run-, a date, a time and eight digits, as in run-20251020-140818-4f9f29a1"
+    "{0:?} is not the name of a pipeline run: expected run-, a date, a time and eight hex digits, such as run-20251020-140818-4f9f29a1"
 )]
 pub struct BadRunName(String);
 

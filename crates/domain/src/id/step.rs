@@ -32,7 +32,7 @@ impl fmt::Display for StepId {
 
 /// A text that is no id of a step.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("a step is named by its stage, a hyphen and its round, as in review-2")]
+#[error("a step's name is its stage, a hyphen and its round, such as review-2")]
 pub struct BadStepId;
 
 impl FromStr for StepId {

@@ -30,20 +30,20 @@ pub enum ArtifactError {
     Invalid(String),
     /// Its path leads out of the directory.
     #[error(
-        "artifact_outside: {0:?} is no path beneath the working directory; write it from there, without .."
+        "artifact_outside: {0:?} is not a path below the working directory; write it relative to that, without .."
     )]
     Outside(String),
     /// It is a link, or is reached through one.
     #[error("artifact_symlink: {0:?} is a symbolic link or leads through one")]
     Symlink(String),
     /// It is not there.
-    #[error("artifact_missing: {0:?} is not there")]
+    #[error("artifact_missing: {0:?} does not exist")]
     Missing(String),
     /// It is something else than a file.
     #[error("artifact_no_file: {0:?} is not a regular file")]
     NoFile(String),
     /// It is there, and has another content.
-    #[error("artifact_changed: {path:?} has the hash {found}, and its agent said {told}")]
+    #[error("artifact_changed: {path:?} has the hash {found}, but its agent reported {told}")]
     Changed {
         /// Its path.
         path: String,
@@ -61,7 +61,7 @@ pub enum ArtifactError {
         why: String,
     },
     /// There are more than anybody looks at.
-    #[error("artifact_too_many: there are {0}; at most {MOST_ARTIFACTS} are looked at")]
+    #[error("artifact_too_many: there are {0}; at most {MOST_ARTIFACTS} are allowed")]
     TooMany(usize),
 }
 
@@ -74,7 +74,7 @@ impl Artifact {
         let path = path.ok_or_else(|| invalid("it has no path".into()))?;
         let shown: String = path.chars().take(SHOWN).collect();
         if path.len() > MAX_PATH || path.contains('\0') {
-            return Err(invalid(format!("{shown:?} is longer than {MAX_PATH} bytes, or has a NUL")));
+            return Err(invalid(format!("{shown:?} is longer than {MAX_PATH} bytes, or contains a NUL")));
         }
         // Trailing slashes and single dots lead nowhere else, and would give one file several names.
         if path.split('/').any(|part| matches!(part, "" | "." | "..")) {

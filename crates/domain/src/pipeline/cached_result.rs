@@ -45,10 +45,10 @@ pub struct CachedResult<'a> {
 #[derive(Debug, thiserror::Error)]
 pub enum BadResult {
     /// It is not whole, or somebody has changed it.
-    #[error("it is not what was written: its hash is another one")]
+    #[error("it was changed: its hash does not match")]
     Changed,
     /// It says something else than a result.
-    #[error("it is no result of a step")]
+    #[error("it is not the result of a step")]
     NoResult(#[source] serde_json::Error),
     /// It is the result of another step.
     #[error("it is the result of {0}")]

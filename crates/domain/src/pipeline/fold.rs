@@ -148,7 +148,7 @@ impl PipelineState {
             Attempt { reminded: true, run_id: began.run_id, ..*attempt }
         } else {
             if step.open_attempt().is_some() {
-                return Err(format!("attempt {} goes on", step.attempts));
+                return Err(format!("attempt {} continues", step.attempts));
             }
             if began.attempt != step.attempts + 1 {
                 return Err(format!("attempt {} is the next one", step.attempts + 1));

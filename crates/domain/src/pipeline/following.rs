@@ -41,8 +41,8 @@ impl fmt::Display for FailReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             FailReason::StepFailed(step) => write!(f, "step {step} failed"),
-            FailReason::Outcome(step, outcome) => write!(f, "step {step} came to {outcome}"),
-            FailReason::Rounds(most) => write!(f, "max_rounds: it is not done after round {most}"),
+            FailReason::Outcome(step, outcome) => write!(f, "step {step} had the outcome {outcome}"),
+            FailReason::Rounds(most) => write!(f, "max_rounds: it is not finished after round {most}"),
             FailReason::Budget(part) => write!(f, "{BUDGET_REASON}{}", part.name()),
             FailReason::NoStage(stage) => write!(f, "there is no stage {stage}"),
         }

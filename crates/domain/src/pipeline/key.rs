@@ -31,7 +31,7 @@ pub enum KeyError {
         number: i64,
     },
     /// A number that JSON does not have.
-    #[error("inputs.{input} is no finite number")]
+    #[error("inputs.{input} is not a finite number")]
     NotFinite {
         /// The input.
         input: String,

@@ -48,7 +48,7 @@ pub enum NextStep {
     ContinueWithContext,
     /// Record the step's result and what follows.
     Finish(Finish),
-    /// Record that the run has gone through all of its stages.
+    /// Record that the run has completed all of its stages.
     Complete,
     /// Record that the run has failed.
     Fail(FailReason),

@@ -37,7 +37,7 @@ pub enum Unclear {
     #[error("{0:?} is not one of the outcomes")]
     Unknown(String),
     /// An event says that it is done, and not what came of it.
-    #[error("its event ends in .completed, and payload.outcome is missing")]
+    #[error("its event ends in .completed, but payload.outcome is missing")]
     NotNamed,
 }
 

@@ -70,7 +70,7 @@ impl Template {
             let inside = open + 2;
             let close = text[inside..].find("}}").map(|found| inside + found);
             let close =
-                close.ok_or_else(|| bad("{{ without }}: close it, or write less than two braces".into()))?;
+                close.ok_or_else(|| bad("{{ without }}: close it, or write fewer than two braces".into()))?;
             let name = text[inside..close].trim();
             parts.push(Part::Text(text[at..open].to_owned()));
             parts.push(Part::Value(open, read_name(name).map_err(bad)?));
@@ -134,7 +134,7 @@ fn read_name(name: &str) -> Result<Name, String> {
     let unknown = || {
         let shown: String = name.chars().take(64).collect();
         format!(
-            "{{{{{shown}}}}} is no name: there are task.id, task.goal, inputs.*, round, and outcome, findings, summary and diff of each stage"
+            "{{{{{shown}}}}} is not a known name: there are task.id, task.goal, inputs.*, round, and outcome, findings, summary and diff of each stage"
         )
     };
     if name == "round" {

@@ -134,7 +134,7 @@ impl Found {
             self.add(
                 place,
                 format!(
-                    "{name:?} is no name: use letters, digits, _ and -, a letter or digit first, at most 64"
+                    "{name:?} is not a valid name: use letters, digits, _ and -, a letter or digit first, at most 64"
                 ),
             );
         }
@@ -169,7 +169,7 @@ impl Found {
                     Some(profile) if !PROFILES.contains(&profile) => {
                         self.add(
                             place.key("profile"),
-                            format!("{profile:?} is no profile; write acp, ndjson or exec"),
+                            format!("{profile:?} is not a profile; write acp, ndjson or exec"),
                         );
                     }
                     Some(_) => {}
@@ -179,14 +179,14 @@ impl Found {
         for (index, name) in agent.env.iter().enumerate() {
             if name.is_empty() || name.contains(['=', '\0']) {
                 let what = format!(
-                    "{name:?} is no name of a variable; only names stand here, values come from the caller"
+                    "{name:?} is not the name of a variable; write only names here, values come from the caller"
                 );
                 self.add(place.key("env").index(index), what);
             }
         }
         self.unknown_keys(place, &agent.unknown, "agent, command, profile, model, env, heartbeat_s");
         if agent.heartbeat_s.is_some() && !agent.speaks_ndjson() {
-            self.add(place.key("heartbeat_s"), "only an ndjson agent says that it is alive; leave it out");
+            self.add(place.key("heartbeat_s"), "only an ndjson agent sends heartbeats; leave it out");
         }
     }
 
@@ -194,17 +194,20 @@ impl Found {
     fn told_anyway(&mut self, place: &Place, task: &TaskConfig) {
         for name in TOLD_ANYWAY.into_iter().filter(|name| task.inputs.contains_key(*name)) {
             let what =
-                format!("an ndjson agent is told its {name} under this name; give the input another one");
+                format!("an ndjson agent gets its {name} under this name; give the input another name");
             self.add(place.key("inputs").key(name), what);
         }
     }
 
     fn command(&mut self, place: &Place, command: &[String]) {
         if command.first().is_none_or(String::is_empty) {
-            self.add(place.clone(), "it is empty; name a program and its arguments, each a text of its own");
+            self.add(
+                place.clone(),
+                "it is empty; write a program and its arguments, each as a string of its own",
+            );
         }
         for (index, word) in command.iter().enumerate().filter(|(_, word)| word.contains('\0')) {
-            self.add(place.index(index), format!("{word:?} has a NUL, which no argument can have"));
+            self.add(place.index(index), format!("{word:?} contains a NUL, which no argument can have"));
         }
     }
 
@@ -214,7 +217,7 @@ impl Found {
             self.add(place.key("id"), format!("there is another task {:?}; give it another id", task.id));
         }
         if task.goal.trim().is_empty() {
-            self.add(place.key("goal"), "it is missing; say what is wanted");
+            self.add(place.key("goal"), "it is missing; say what is to be done");
         }
         for (name, value) in &task.inputs {
             let at = place.key("inputs").key(name);
@@ -227,11 +230,13 @@ impl Found {
                     );
                 }
                 InputValue::Float(number) if !number.is_finite() => {
-                    self.add(at, "it is no finite number; write it as a text");
+                    self.add(at, "it is not a finite number; write it as a text");
                 }
                 InputValue::File(path) if !is_inside(path) => self.add(
                     at.key("file"),
-                    format!("{path:?} is no path inside the workspace; write it from there, without .."),
+                    format!(
+                        "{path:?} is not a path inside the workspace; write it relative to that, without .."
+                    ),
                 ),
                 _ => {}
             }

@@ -35,9 +35,9 @@ fn directory_line(directory: &DirectoryDrift) -> String {
     let DirectoryDrift { change, from, to } = directory;
     match change {
         DirectoryChange::Moved => format!("The working directory was {from} and is {to}."),
-        DirectoryChange::Replaced => format!("{to} is another directory than it was."),
-        DirectoryChange::OtherFileSystem => format!("{to} is on another file system than it was."),
-        DirectoryChange::Unknown => format!("{to} is not what it was."),
+        DirectoryChange::Replaced => format!("{to} is a different directory than before."),
+        DirectoryChange::OtherFileSystem => format!("{to} is on a different file system than before."),
+        DirectoryChange::Unknown => format!("{to} has changed."),
     }
 }
 

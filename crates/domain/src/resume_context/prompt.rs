@@ -113,7 +113,7 @@ impl ConversationHistory {
         let mut late: Vec<String> = chain.iter().flat_map(|turn| &turn.late_files).cloned().collect();
         keep_first_of_each(&mut late);
         late.retain(|file| !files.contains(file));
-        let head = "Files that were changed since that turn began, by it or by somebody else: nobody was there when it ended";
+        let head = "Files that were changed since that turn began, by it or by somebody else: no daemon was running when it ended";
         list(text, head, &late, 0, "files");
         // Agents drop what they were saying when they died: of each attempt only the log knows it.
         let attempts = chain.iter().filter(|turn| turn.cut).count();
@@ -133,7 +133,7 @@ impl ConversationHistory {
         let mut asked: Vec<String> =
             asked.map(|asked| asked.unwrap_or_else(|| "your question".into())).collect();
         keep_first_of_each(&mut asked);
-        let head = "You had asked and nobody had answered. Ask again before you go on with it";
+        let head = "You had asked and nobody had answered. Ask again before you continue with it";
         list(text, head, &asked, 0, "questions");
     }
 }

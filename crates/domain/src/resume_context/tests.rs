@@ -54,7 +54,7 @@ fn files_that_the_cut_turn_touched_are_told_apart_from_those_that_somebody_else_
         let records = [LAUNCH, MESSAGE, RUN, SENT, CUT, ("run.checkpoint", record.as_str()), AGAIN_LAUNCH];
         let text = story(&records).continuation(2, None).before;
         assert_eq!(text.contains("Files touched:\n- /w/src/a.rs\n"), told, "{how}: {text}");
-        let doubtful = "by it or by somebody else: nobody was there when it ended:\n- /w/src/a.rs\n";
+        let doubtful = "by it or by somebody else: no daemon was running when it ended:\n- /w/src/a.rs\n";
         assert_eq!(text.contains(doubtful), !told, "{how}: {text}");
     }
 }
@@ -140,7 +140,7 @@ fn a_question_that_nobody_answered_is_to_be_asked_again() {
     let open =
         story(&[LAUNCH, MESSAGE, RUN, SENT, BEGUN, waiting, cut, AGAIN_LAUNCH]).continuation(2, None).before;
     assert!(
-        open.contains("nobody had answered. Ask again before you go on with it:\n- rm -rf build\n"),
+        open.contains("nobody had answered. Ask again before you continue with it:\n- rm -rf build\n"),
         "{open}"
     );
     let settled = story(&[LAUNCH, MESSAGE, RUN, SENT, BEGUN, waiting, answered, CUT, AGAIN_LAUNCH])
@@ -298,11 +298,11 @@ fn every_drift_has_its_words() {
         ),
         (
             r#"{"directory":{"change":"replaced","from":"/a","to":"/a"}}"#,
-            "/a is another directory than it was.",
+            "/a is a different directory than before.",
         ),
         (
             r#"{"directory":{"change":"other_file_system","from":"/a","to":"/a"}}"#,
-            "/a is on another file system than it was.",
+            "/a is on a different file system than before.",
         ),
         (
             r#"{"files":{"total":2,"first":[{"path":"a","change":"added"},{"path_b64":"Yf8=","change":"deleted"}]}}"#,

@@ -17,7 +17,7 @@ pub enum Problem {
     #[error(transparent)]
     BadLine(#[from] BadLine),
     /// A number is missing or comes twice.
-    #[error("record {found} stands where {expected} belongs")]
+    #[error("found record {found} where {expected} was expected")]
     Sequence {
         /// The number that belongs here.
         expected: u64,
@@ -25,7 +25,7 @@ pub enum Problem {
         found: u64,
     },
     /// The hash does not fit the record and what came before it.
-    #[error("the hash of record {seq} does not fit")]
+    #[error("the hash of record {seq} does not match")]
     Hash {
         /// The record.
         seq: u64,

@@ -39,7 +39,7 @@ impl SessionState {
     pub(super) fn note_worktree(&mut self, added: &SessionWorktreeAdded<'_>) -> Result<(), String> {
         let worktree = self.own_worktree()?;
         if worktree.commit.is_some() {
-            return Err("its worktree is there already".into());
+            return Err("it already has a worktree".into());
         }
         worktree.commit = Some(added.commit.as_ref().into());
         Ok(())
@@ -48,7 +48,7 @@ impl SessionState {
     pub(super) fn note_merge(&mut self, merged: &SessionWorktreeMerged<'_>) -> Result<(), String> {
         let worktree = self.own_worktree()?;
         if worktree.commit.is_none() {
-            return Err("its worktree is not made yet".into());
+            return Err("its worktree does not exist yet".into());
         }
         worktree.merged_into = Some(merged.into.as_ref().into());
         Ok(())

@@ -74,7 +74,7 @@ impl fmt::Display for Evidence {
             (false, true) => "its agent is gone and left a journal",
             (false, false) => "nothing is left of its agent",
         })?;
-        f.write_str(if self.has_session { "" } else { ", its session cannot be gone on with" })?;
+        f.write_str(if self.has_session { "" } else { ", its session cannot be continued" })?;
         f.write_str(if self.may_have_effects { ", it may have had effects" } else { ", it had no effects" })?;
         f.write_str(if self.has_attempts { "" } else { ", no attempt is left" })
     }
@@ -135,7 +135,7 @@ mod tests {
         );
         assert_eq!(
             resume_reason(&evidence(0b00_0100)),
-            "given up: nothing is left of its agent, its session cannot be gone on with, it may have had effects, no attempt is left"
+            "given up: nothing is left of its agent, its session cannot be continued, it may have had effects, no attempt is left"
         );
     }
 }

@@ -265,7 +265,7 @@ fn every_refusal_has_its_own_words() {
         (Rejection::Expired, "has expired"),
         (Rejection::Revoked("cancelled".into()), "revoked: cancelled"),
         (Rejection::Consumed, "another answer"),
-        (Rejection::Used, "link was used already"),
+        (Rejection::Used, "link was already used"),
         (Rejection::Scope, "another wait"),
     ];
     for (rejection, words) in all {

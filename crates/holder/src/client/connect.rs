@@ -13,7 +13,7 @@ use crate::wire::{Refused, WireError};
 #[derive(Debug, thiserror::Error)]
 pub enum ConnectError {
     /// What is needed to speak to it cannot be read.
-    #[error("cannot read {path}: the holder cannot be spoken to, but its journal can still be followed")]
+    #[error("cannot read {path}: the holder cannot be reached, but its journal can still be followed")]
     Files {
         /// Which file.
         path: PathBuf,
@@ -23,7 +23,7 @@ pub enum ConnectError {
     },
     /// Nobody listens.
     #[error(
-        "nobody listens at {socket}: if the lock is held, try again in a few seconds, because the holder binds its socket again; if it is free, harvest"
+        "nothing listens at {socket}: if the lock is held, try again in a few seconds, because the holder binds its socket again; if it is free, harvest it"
     )]
     NoSocket {
         /// Where.
@@ -34,7 +34,7 @@ pub enum ConnectError {
     Refused(Refused),
     /// Whoever answers is not the holder; it was told nothing.
     #[error(
-        "whoever answers at {socket} is not the holder ({why}): find out who listens there, and do not remove the socket"
+        "the process that answers at {socket} is not the holder ({why}): find out which process listens there, and do not remove the socket"
     )]
     NotTheHolder {
         /// Where.
@@ -50,7 +50,7 @@ pub enum ConnectError {
     },
     /// There is no version that both sides speak.
     #[error(
-        "the holder speaks versions {low} to {high} of the protocol: follow its journal, and command it with the version of Rekindle that made it"
+        "the holder speaks versions {low} to {high} of the protocol: follow its journal, and control it with the version of Rekindle that started it"
     )]
     NoCommonVersion {
         /// Its lowest.
@@ -59,10 +59,12 @@ pub enum ConnectError {
         high: u16,
     },
     /// It hung up in the middle: it is busy, ending, or has become another's.
-    #[error("the holder hung up before it had answered: look at its lock, and try again if it is held")]
+    #[error(
+        "the holder closed the connection before it answered: check its lock, and try again if it is held"
+    )]
     HungUp,
     /// It cannot be understood.
-    #[error("the holder cannot be understood: follow its journal, and report this")]
+    #[error("the holder sent something that is not valid: follow its journal, and report this")]
     Wire(#[source] WireError),
     /// The connection failed.
     #[error("cannot connect to {socket}")]
@@ -149,7 +151,7 @@ fn refusal(socket: &Path, error: HandshakeError) -> ConnectError {
         HandshakeError::Wire(error) => ConnectError::Wire(error),
         HandshakeError::NoRandomness => ConnectError::Io {
             socket: socket.into(),
-            source: io::Error::other("the machine gives no random numbers"),
+            source: io::Error::other("the system cannot provide random numbers"),
         },
     }
 }

@@ -20,7 +20,7 @@ pub struct Follower {
 #[derive(Debug, thiserror::Error)]
 pub enum FollowError {
     /// It is broken, and something valid stands behind the break: what came before was given out.
-    #[error("the journal is broken: what was read so far is right, the rest needs a person to look at it")]
+    #[error("the journal is damaged: what was read so far is right, the rest needs a person to check it")]
     Damaged(#[from] Damage),
     /// It could not be read.
     #[error(transparent)]

@@ -75,7 +75,9 @@ pub enum HarvestError {
         source: io::Error,
     },
     /// The machine's processes could not be listed.
-    #[error("cannot look for what is left of the agent; try again before its work is given to another")]
+    #[error(
+        "cannot check for remaining processes of the agent; try again before another agent takes over its work"
+    )]
     Processes(#[source] io::Error),
 }
 

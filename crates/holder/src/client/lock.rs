@@ -36,7 +36,7 @@ pub struct DirLock {
 pub enum LockError {
     /// Somebody has it: there is a holder, or someone else is at work here.
     #[error(
-        "{0} is held: the holder lives, so connect to it, or wait for whoever is at work in its directory"
+        "{0} is held: the holder is alive, so connect to it, or wait for the process that is working in its directory"
     )]
     Held(PathBuf),
     /// There is no such directory.

@@ -22,10 +22,10 @@ pub enum RemoveError {
     #[error("the holder is not proven dead")]
     Lock(#[from] LockError),
     /// Its agent is not.
-    #[error("{} processes of its agent are still there (the first is {}): harvest it first", .0.len(), .0[0].pid)]
+    #[error("{} processes of its agent are still running (the first is {}): harvest it first", .0.len(), .0[0].pid)]
     StillThere(Vec<Identity>),
     /// The machine's processes could not be listed.
-    #[error("cannot look whether anybody of its agent is left; nothing was removed")]
+    #[error("cannot check for remaining processes of its agent; nothing was removed")]
     Processes(#[source] io::Error),
     /// A file could not be removed.
     #[error(transparent)]

@@ -16,7 +16,7 @@ const SOCKET_NAME: usize = 22;
 pub enum RuntimeDirError {
     /// It is not ours alone.
     #[error(
-        "{path} is not a directory of ours alone ({why}): remove it, or set XDG_RUNTIME_DIR to a directory of your own"
+        "{path} is not a private directory of this user ({why}): remove it, or set XDG_RUNTIME_DIR to a directory of your own"
     )]
     NotOurs {
         /// The directory.
@@ -25,7 +25,7 @@ pub enum RuntimeDirError {
         why: &'static str,
     },
     /// It is too deep: the kernel takes only short paths of sockets.
-    #[error("{0} is too long for sockets: set XDG_RUNTIME_DIR or TMPDIR to a shorter path")]
+    #[error("{0} is too long for a socket: set XDG_RUNTIME_DIR or TMPDIR to a shorter path")]
     TooLong(PathBuf),
     /// It could not be made.
     #[error(transparent)]
@@ -81,7 +81,7 @@ fn is_ours_alone(path: &Path, uid: u32) -> io::Result<Option<&'static str>> {
     } else if there.uid() != uid {
         Some("it belongs to another user")
     } else if there.mode() & 0o077 != 0 {
-        Some("others have access")
+        Some("other users have access")
     } else {
         None
     })
@@ -155,7 +155,7 @@ mod tests {
         };
         std::fs::create_dir(&path).expect("made");
         std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o770)).expect("set");
-        assert_eq!(refused(), "others have access");
+        assert_eq!(refused(), "other users have access");
         std::fs::remove_dir(&path).expect("removed");
         symlink("/", &path).expect("linked");
         assert_eq!(refused(), "it is something else");

@@ -208,7 +208,7 @@ pub enum SpawnError {
         source: io::Error,
     },
     /// It said why it could not begin.
-    #[error("the holder could not begin: {message}")]
+    #[error("the holder could not start: {message}")]
     Refused {
         /// Its words.
         message: String,

@@ -29,7 +29,7 @@ pub enum RequestError {
         error: String,
     },
     /// The holder hung up.
-    #[error("the connection to the holder has ended: look at its lock, then connect again or harvest")]
+    #[error("the connection to the holder has ended: check its lock, then connect again or harvest it")]
     Closed,
     /// It did not answer in time. Whether it did what was asked is told by its journal and status.
     #[error("the holder did not answer within {} ms: connect again with the same instance and epoch, and ask how far it is", .after.as_millis())]
@@ -50,7 +50,7 @@ pub enum RequestError {
     #[error("the holder is too old to {0}: its agent goes on as it is")]
     TooOld(&'static str),
     /// It cannot be understood.
-    #[error("the holder cannot be understood: follow its journal, and report this")]
+    #[error("the holder sent something that is not valid: follow its journal, and report this")]
     Wire(#[from] WireError),
     /// The connection failed.
     #[error("the connection to the holder failed: connect again")]
@@ -65,7 +65,9 @@ fn advice(reason: Refusal) -> &'static str {
         Refusal::NotNow => "its agent is not in a state for this; ask for its status",
         Refusal::Conflict => "this number was used for other bytes; read the journal to see which",
         Refusal::Gap => "send the inputs from the expected number on",
-        Refusal::NoSpace => "its disk is full and nothing was accepted; make room and send it again",
+        Refusal::NoSpace => {
+            "its disk is full and nothing was accepted; free some disk space and send it again"
+        }
         Refusal::Hash => "the bytes were changed on their way; send them again",
         Refusal::Malformed => "it does not understand this; check the versions",
     }

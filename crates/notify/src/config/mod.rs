@@ -66,7 +66,7 @@ fn length<'de, D: Deserializer<'de>>(from: D) -> Result<Duration, D::Error> {
 fn settle<'de, D: Deserializer<'de>>(from: D) -> Result<Duration, D::Error> {
     match length(from)? {
         length if length <= LONGEST_SETTLE => Ok(length),
-        _ => Err(D::Error::custom("settle is 10m at most, as in 2s")),
+        _ => Err(D::Error::custom("settle must be at most 10m, such as 2s")),
     }
 }
 
@@ -74,7 +74,7 @@ fn progress<'de, D: Deserializer<'de>>(from: D) -> Result<Duration, D::Error> {
     match length(from)? {
         length if length >= Duration::from_secs(60) => Ok(length),
         _ => Err(D::Error::custom(
-            "progress_every is 1m at least, as in 15m; who wants none leaves progress out of events",
+            "progress_every must be at least 1m, such as 15m; to get no progress, leave it out of events",
         )),
     }
 }
@@ -88,7 +88,7 @@ fn sinks<'de, D: Deserializer<'de>>(from: D) -> Result<BTreeMap<String, SinkConf
     {
         let shown: String = name.chars().take(40).collect();
         return Err(D::Error::custom(format!(
-            "{shown:?} is no name for a sink: write up to 32 of a-z, 0-9, - and _, as in [notify.sinks.phone]"
+            "{shown:?} is not a valid name for a sink: write up to 32 of a-z, 0-9, - and _, such as [notify.sinks.phone]"
         )));
     }
     if sinks.len() > MOST_SINKS {

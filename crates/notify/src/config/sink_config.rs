@@ -118,14 +118,15 @@ impl TryFrom<RawSink> for SinkConfig {
         }
         if let Some(directory) = raw.directories.iter().find(|directory| !directory.is_absolute()) {
             return Err(format!(
-                "directories has {directory:?}, which is no absolute path: write one as in /home/ada/work"
+                "directories has {directory:?}, which is not an absolute path: write one such as /home/ada/work"
             ));
         }
         let usual = Rules::default();
         let events = raw.events.unwrap_or(usual.events);
         if events.is_empty() {
             return Err(
-                "events is empty, so that nothing would be told: name some, or remove the sink".to_owned()
+                "events is empty, so no notification would be sent: name some events, or remove the sink"
+                    .to_owned(),
             );
         }
         if let Some(kind) = raw.urgent.iter().find(|kind| !events.contains(kind)) {
@@ -165,12 +166,12 @@ fn command(raw: &mut RawSink) -> Result<CommandConfig, String> {
     let arguments: Vec<String> = words.collect();
     let length: usize = arguments.iter().map(String::len).sum::<usize>() + program.len();
     if length > LONGEST_COMMAND || arguments.iter().chain([&program]).any(|word| word.contains('\0')) {
-        return Err(format!("command is longer than {LONGEST_COMMAND} bytes, or has a NUL in it"));
+        return Err(format!("command is longer than {LONGEST_COMMAND} bytes, or contains a NUL"));
     }
     // A path is looked up from wherever the daemon happens to stand.
     if program.contains('/') && !program.starts_with('/') {
         return Err(format!(
-            "command has {program:?}, which is no absolute path: write one, or a name that PATH has"
+            "command has {program:?}, which is not an absolute path: write one, or the name of a program in PATH"
         ));
     }
     let env = raw.env.take().unwrap_or_default();
@@ -179,7 +180,7 @@ fn command(raw: &mut RawSink) -> Result<CommandConfig, String> {
             // Behind the name may be what nobody is to see.
             let shown = name.split('=').next().unwrap_or_default();
             Err(format!(
-                "env has {shown:?}, which is no name of a variable, or has more behind it: values are not written here"
+                "env has {shown:?}, which is not just the name of a variable: values are not written here"
             ))
         }
         None => Ok(CommandConfig { program, arguments, env }),
@@ -187,10 +188,9 @@ fn command(raw: &mut RawSink) -> Result<CommandConfig, String> {
 }
 
 fn webhook(raw: &mut RawSink) -> Result<WebhookConfig, String> {
-    let url = raw
-        .url
-        .take()
-        .ok_or("url is missing: write url = \"https://…\", or \"env:NAME\" for a variable that has it")?;
+    let url = raw.url.take().ok_or(
+        "url is missing: write url = \"https://…\", or \"env:NAME\" for a variable that contains it",
+    )?;
     let format = raw.format.take().unwrap_or_default();
     let allow_private = raw.allow_private.take().unwrap_or_default();
     readable("url", &url)?;
@@ -198,14 +198,14 @@ fn webhook(raw: &mut RawSink) -> Result<WebhookConfig, String> {
         let url = WebhookUrl::parse(text, allow_private).map_err(|why| format!("url {why}"))?;
         if format == Format::Ntfy {
             url.ntfy_topic()
-                .ok_or("url has no topic behind its host, which ntfy needs: write https://ntfy.sh/TOPIC")?;
+                .ok_or("url has no topic after its host, which ntfy needs: write https://ntfy.sh/TOPIC")?;
         }
     }
     let secret = raw.secret.take();
     match &secret {
         Some(SecretSource::Text(_)) => {
             return Err(
-                "secret is not written into the configuration: say secret = \"env:NAME\" or \"file:/PATH\""
+                "a secret must not be written into the configuration: use secret = \"env:NAME\" or \"file:/PATH\""
                     .to_owned(),
             );
         }
@@ -219,7 +219,7 @@ fn webhook(raw: &mut RawSink) -> Result<WebhookConfig, String> {
     for (name, value) in &headers {
         let lower = name.to_ascii_lowercase();
         if name.parse::<hyper::header::HeaderName>().is_err() {
-            return Err(format!("headers has {name:?}, which is no name of a header"));
+            return Err(format!("headers has {name:?}, which is not the name of a header"));
         }
         if OUR_HEADERS.contains(&lower.as_str()) || lower.starts_with(OUR_PREFIX) {
             return Err(format!("headers has {name}, which is set for every request: remove it"));
@@ -228,12 +228,12 @@ fn webhook(raw: &mut RawSink) -> Result<WebhookConfig, String> {
         if let SecretSource::Text(text) = value
             && hyper::header::HeaderValue::from_str(text).is_err()
         {
-            return Err(format!("the header {name} has a value that no header can have"));
+            return Err(format!("the header {name} has a value that is not valid for a header"));
         }
     }
     let ca_file = raw.ca_file.take();
     if ca_file.as_ref().is_some_and(|file| !file.is_absolute()) {
-        return Err("ca_file is no absolute path: write one as in /etc/ssl/company.pem".to_owned());
+        return Err("ca_file is not an absolute path: write one such as /etc/ssl/company.pem".to_owned());
     }
     Ok(WebhookConfig { url, format, secret, headers, allow_private, ca_file })
 }
@@ -245,11 +245,11 @@ fn readable(key: &str, source: &SecretSource) -> Result<(), String> {
         SecretSource::Text(_) => Ok(()),
         SecretSource::Variable(name) if is_variable(name) => Ok(()),
         SecretSource::Variable(_) => {
-            Err(format!("{key} has env: without the name of a variable behind it: write env:NAME"))
+            Err(format!("{key} has env: without the name of a variable after it: write env:NAME"))
         }
         SecretSource::File(path) if path.is_absolute() => Ok(()),
         SecretSource::File(_) => {
-            Err(format!("{key} has file: without an absolute path behind it: write file:/PATH"))
+            Err(format!("{key} has file: without an absolute path after it: write file:/PATH"))
         }
     }
 }

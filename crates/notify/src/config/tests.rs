@@ -73,20 +73,20 @@ fn what_is_wrong_is_named_and_never_repeated_if_it_is_secret() {
     let with = |more: &str| format!("{webhook}{more}");
     let cases = [
         ("type = \"webhook\"".to_owned(), "url is missing"),
-        ("type = \"webhook\"\nurl = \"http://hooks.example/hunter2\"".to_owned(), "url is http"),
+        ("type = \"webhook\"\nurl = \"http://hooks.example/hunter2\"".to_owned(), "url uses http"),
         ("type = \"webhook\"\nurl = \"hunter2\"".to_owned(), "url begins with neither"),
         ("type = \"webhook\"\nurl = \"env:\"".to_owned(), "url has env: without"),
         ("type = \"webhook\"\nurl = \"https://ntfy.sh\"\nformat = \"ntfy\"".to_owned(), "url has no topic"),
         ("url = \"https://hooks.example/hunter2\"".to_owned(), "type"),
         ("type = \"pigeon\"".to_owned(), "command"),
         (with("format = \"teams\""), "discord"),
-        (with("secret = \"hunter2\""), "secret is not written into"),
+        (with("secret = \"hunter2\""), "a secret must not be written into"),
         (with("secret = \"file:hunter2\""), "secret has file: without"),
         (with("headers = { Host = \"x\" }"), "headers has Host"),
         (with("headers = { X-Rekindle-Signature = \"x\" }"), "headers has X-Rekindle-Signature"),
-        (with("headers = { \"a b\" = \"x\" }"), "no name of a header"),
+        (with("headers = { \"a b\" = \"x\" }"), "not the name of a header"),
         (with("headers = { X-A = \"hunter2\\nX-B: y\" }"), "the header X-A"),
-        (with("ca_file = \"ca.pem\""), "ca_file is no absolute path"),
+        (with("ca_file = \"ca.pem\""), "ca_file is not an absolute path"),
         (with("command = [\"x\"]"), "command belongs to sinks with type"),
         (with("event = [\"waiting\"]"), "event"),
         (with("events = []"), "events is empty"),
@@ -96,10 +96,10 @@ fn what_is_wrong_is_named_and_never_repeated_if_it_is_secret() {
         (with("when = \"never\""), "always"),
         (with("rate = 0"), "how many messages an hour"),
         (with("rate = \"many\""), "how many messages an hour"),
-        (with("quiet_hours = \"night\""), "no quiet hours"),
+        (with("quiet_hours = \"night\""), "not a range of quiet hours"),
         (with("directories = [\"work\"]"), "directories has"),
         ("type = \"command\"".to_owned(), "command is missing"),
-        ("type = \"command\"\ncommand = [\"bin/tell\"]".to_owned(), "no absolute path"),
+        ("type = \"command\"\ncommand = [\"bin/tell\"]".to_owned(), "not an absolute path"),
         ("type = \"command\"\ncommand = [\"tell\"]\nenv = [\"TOKEN=hunter2\"]".to_owned(), "env has"),
         (
             "type = \"command\"\ncommand = [\"tell\"]\nurl = \"https://x\"".to_owned(),
@@ -114,14 +114,14 @@ fn what_is_wrong_is_named_and_never_repeated_if_it_is_secret() {
         assert!(!said.contains("hunter2"), "{written}: {said}");
     }
     for (written, words) in [
-        ("settle = \"1h\"", "settle is 10m at most"),
+        ("settle = \"1h\"", "settle must be at most 10m"),
         ("settle = 2", "string"),
-        ("progress_every = \"1s\"", "progress_every is 1m at least"),
+        ("progress_every = \"1s\"", "progress_every must be at least 1m"),
         ("quiet_hours = \"22-7\"", "quiet hours"),
         ("base_url = \"http://box.example\"", "base_url"),
         ("sink = {}", "sink"),
-        ("[sinks.Phone]\ntype = \"bell\"", "no name for a sink"),
-        ("[sinks.\"\"]\ntype = \"bell\"", "no name for a sink"),
+        ("[sinks.Phone]\ntype = \"bell\"", "not a valid name for a sink"),
+        ("[sinks.\"\"]\ntype = \"bell\"", "not a valid name for a sink"),
     ] {
         let said = read(written).expect_err(written).message().to_owned();
         assert!(said.contains(words), "{written}: {said}");

@@ -20,12 +20,14 @@ pub fn pipeline_notice(run: PipelineId, started: &Started, line: &Line<'_>) -> O
         // Whoever cancelled it knows.
         Event::StepInterrupted(cut) if cut.reason == StepCut::Cancelled => return None,
         Event::StepInterrupted(cut) if cut.attempt >= MOST_ATTEMPTS => {
-            let why =
-                format!("{} was cut {} times: it goes on when somebody resumes it", cut.step_id, cut.attempt);
+            let why = format!(
+                "{} was interrupted {} times: it continues when it is resumed",
+                cut.step_id, cut.attempt
+            );
             (NoticeKind::Waiting, Some(why))
         }
         Event::StepInterrupted(cut) if started.on_cut == Some(OnCut::Ask) => {
-            let why = format!("{} was cut: it goes on when somebody resumes it", cut.step_id);
+            let why = format!("{} was interrupted: it continues when it is resumed", cut.step_id);
             (NoticeKind::Waiting, Some(why))
         }
         Event::PipelineDrift(drift) if drift.decision == OnDrift::Stop => {

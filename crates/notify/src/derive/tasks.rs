@@ -71,7 +71,7 @@ impl<'a> TaskNotices<'a> {
                 session_id: None,
                 run_id: None,
                 task_id: None,
-                title: "no task waits or runs any more".into(),
+                title: "no task is waiting or running any more".into(),
                 agent: None,
                 directory: None,
                 reason: None,

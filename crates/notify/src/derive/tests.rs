@@ -325,7 +325,7 @@ fn the_clock_tells_of_a_stall_once_and_of_progress_now_and_then() {
     state.agent.as_mut().expect("an agent").last_output_at = Some(second(100));
     assert_eq!(watched(&state, &rules, &mut watch, 901), [NoticeKind::Stalled], "another one");
     assert_eq!(watched(&state, &rules, &mut watch, 902), [NoticeKind::Progress]);
-    assert_eq!(watched(&state, &rules, &mut watch, 5000), [], "nothing was heard since");
+    assert_eq!(watched(&state, &rules, &mut watch, 5000), [], "no sign of life since");
     state.agent.as_mut().expect("an agent").last_output_at = Some(second(903));
     assert_eq!(watched(&state, &rules, &mut watch, 1801), [NoticeKind::Stalled]);
     assert_eq!(watched(&state, &rules, &mut watch, 1802), [NoticeKind::Progress]);
@@ -374,7 +374,7 @@ fn a_run_tells_of_its_end_and_of_what_it_waits_for() {
         )
     };
     let asks = r#","on_cut":"ask""#;
-    let resumes = "it goes on when somebody resumes it";
+    let resumes = "it continues when it is resumed";
     for (on_cut, record, expected) in [
         ("", "pipeline.completed".to_owned(), Some((NoticeKind::Completed, String::new()))),
         (
@@ -386,11 +386,15 @@ fn a_run_tells_of_its_end_and_of_what_it_waits_for() {
         ("", cut(1, "agent_gone"), None),
         ("", cut(1, "cancelled"), None),
         (asks, cut(1, "cancelled"), None),
-        (asks, cut(1, "agent_gone"), Some((NoticeKind::Waiting, format!("implement-1 was cut: {resumes}")))),
+        (
+            asks,
+            cut(1, "agent_gone"),
+            Some((NoticeKind::Waiting, format!("implement-1 was interrupted: {resumes}"))),
+        ),
         (
             "",
             cut(3, "agent_gone"),
-            Some((NoticeKind::Waiting, format!("implement-1 was cut 3 times: {resumes}"))),
+            Some((NoticeKind::Waiting, format!("implement-1 was interrupted 3 times: {resumes}"))),
         ),
         (
             "",

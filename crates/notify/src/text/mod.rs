@@ -80,10 +80,10 @@ fn of_notice(notice: &Notice) -> Words {
         NoticeKind::Completed => format!("{name}: done"),
         NoticeKind::Failed => format!("{name}: failed"),
         NoticeKind::Interrupted => format!("{name}: interrupted"),
-        NoticeKind::Resumed => format!("{name}: goes on"),
-        NoticeKind::Stalled => format!("{name}: has said nothing for long"),
+        NoticeKind::Resumed => format!("{name}: continues"),
+        NoticeKind::Stalled => format!("{name}: no sign of life for a long time"),
         NoticeKind::Budget => format!("{name}: budget"),
-        NoticeKind::QueueEmpty => "No task waits or runs any more".to_owned(),
+        NoticeKind::QueueEmpty => "No task is waiting or running any more".to_owned(),
     };
     let place = [&notice.agent, &notice.directory].map(|part| part.as_deref().unwrap_or_default());
     let parts = [
@@ -107,7 +107,7 @@ fn of_summary(summary: &Summary) -> Words {
         minutes(&summary.since.to_string()),
         minutes(&summary.until.to_string())
     );
-    Words { title: format!("{total} {plural} happened meanwhile"), body }
+    Words { title: format!("{total} {plural} happened in the meantime"), body }
 }
 
 /// Returns `2026-02-21T10:00:00.000Z` as `2026-02-21 10:00 UTC`.
@@ -154,7 +154,7 @@ mod tests {
         let unnamed = Notice { title: "\u{200b}\n".to_owned(), ..samples::waiting() };
         assert_eq!(words(&Message::Notice(unnamed), Include::Title).title, "A session: waits for you");
         let summary = words(&samples::summary(), Include::Title);
-        assert_eq!(summary.title, "3 things happened meanwhile");
+        assert_eq!(summary.title, "3 things happened in the meantime");
         assert_eq!(summary.body, "1 waiting, 2 failed\n\nFrom 2026-02-21 10:00 UTC to 2026-02-21 10:01 UTC.");
     }
 }

@@ -138,16 +138,18 @@ pub(super) fn judge(url: &WebhookUrl, addresses: &[SocketAddr], allow_private: b
         match (reach(address.ip()), url.scheme) {
             (Reach::Never, _) => {
                 return refused(
-                    "leads to an address that nothing is ever sent to (link-local, multicast, metadata or the like)",
+                    "leads to an address that Rekindle never sends to (link-local, multicast, metadata or the like)",
                 );
             }
             (Reach::Private, _) if !allow_private => {
                 return refused(
-                    "leads to an address of this machine or a private network: if that is meant, say allow_private = true",
+                    "leads to an address of this machine or a private network: if that is intended, set allow_private = true",
                 );
             }
             (Reach::Public, Scheme::Http) => {
-                return refused("leads to the internet, where nothing is sent without TLS: write https://");
+                return refused(
+                    "leads to the internet, and nothing is sent there without TLS: write https://",
+                );
             }
             (Reach::Private | Reach::Public, _) => {}
         }
@@ -181,7 +183,7 @@ async fn connect(
         let Some(config) = config else { return Ok(Box::new(stream)) };
         let name = ServerName::try_from(url.host.clone());
         let name =
-            name.map_err(|_| Failed::Refused("has a name that no certificate can be for".to_owned()))?;
+            name.map_err(|_| Failed::Refused("has a host name that no certificate can be for".to_owned()))?;
         let secured = TlsConnector::from(config).connect(name, stream).await;
         return Ok(Box::new(secured.map_err(|error| Failed::Retry(tls::explain(&error)))?));
     }
@@ -189,7 +191,7 @@ async fn connect(
 }
 
 fn request(url: &WebhookUrl, post: Post) -> Result<Request<Full<Bytes>>, Failed> {
-    let wrong = || Failed::Refused("has an address that no request can be made of".to_owned());
+    let wrong = || Failed::Refused("has an address that no request can be made from".to_owned());
     let length = post.body.len();
     let mut request = Request::new(Full::new(Bytes::from(post.body)));
     *request.method_mut() = Method::POST;

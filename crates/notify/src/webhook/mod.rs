@@ -112,7 +112,7 @@ impl Webhook {
             Format::Discord => (url.path_and_query(), body::discord(message, links, include)),
             Format::Ntfy => {
                 let topic =
-                    url.ntfy_topic().ok_or("url has no topic behind its host: https://ntfy.sh/TOPIC")?;
+                    url.ntfy_topic().ok_or("url has no topic after its host: write https://ntfy.sh/TOPIC")?;
                 (url.ntfy_root(), body::ntfy(message, links, include, topic))
             }
         };
@@ -139,15 +139,15 @@ impl Webhook {
 
     fn headers(&self, event_id: &str, body: &[u8], now: Timestamp) -> Result<HeaderMap, String> {
         let value = |text: &str, name: &str| {
-            HeaderValue::from_str(text)
-                .map_err(|_| format!("the value of {name} is none that a header can have"))
+            HeaderValue::from_str(text).map_err(|_| format!("the value of {name} is not valid for a header"))
         };
         let mut headers = HeaderMap::new();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
         headers.insert(USER_AGENT, HeaderValue::from_static(concat!("rekindle/", env!("CARGO_PKG_VERSION"))));
         for (name, source) in &self.config.headers {
             let read = source.read(&*self.machine).map_err(|why| format!("the header {name}: {why}"))?;
-            let header: HeaderName = name.parse().map_err(|_| format!("{name:?} is no name of a header"))?;
+            let header: HeaderName =
+                name.parse().map_err(|_| format!("{name:?} is not the name of a header"))?;
             headers.insert(header, value(&read, name)?);
         }
         let timestamp = (now.as_millis() / 1000).to_string();
@@ -169,7 +169,7 @@ fn judge(answer: &Answer, now: Timestamp, origin: &str) -> Delivery {
         status if status.is_success() => Delivery::Delivered,
         // Whoever is led elsewhere is led to an address that nobody has judged, with a body that is not meant for it.
         status if status.is_redirection() => Delivery::refused(format!(
-            "{why}, and redirects are not followed: put the address it leads to into url"
+            "{why}, and redirects are not followed: set url to the address it leads to"
         )),
         StatusCode::REQUEST_TIMEOUT | StatusCode::TOO_MANY_REQUESTS => again(answer, now, why),
         status if status.is_server_error() => again(answer, now, why),

@@ -313,9 +313,9 @@ fn names_that_lead_where_nothing_is_sent_are_refused() {
         "64:ff9b::a9fe:a9fe",
         "fd00:ec2::254",
     ] {
-        refused(to(&[never], true), "nothing is ever sent to");
+        refused(to(&[never], true), "that Rekindle never sends to");
         // One among good ones is enough: it could be the one that is connected to next time.
-        refused(to(&["192.0.2.1", never], true), "nothing is ever sent to");
+        refused(to(&["192.0.2.1", never], true), "that Rekindle never sends to");
     }
     for private in ["127.0.0.1", "10.0.0.1", "192.168.0.1", "100.64.0.1", "::1", "fd12::1", "::ffff:10.0.0.1"]
     {
@@ -326,7 +326,7 @@ fn names_that_lead_where_nothing_is_sent_are_refused() {
         config("http://hooks.example/hunter2"),
         FakeMachine::with_name("hooks.example", &["192.0.2.1"]),
     );
-    refused(deliver(&plain), "nothing is sent without TLS");
+    refused(deliver(&plain), "nothing is sent there without TLS");
     again(to(&[], true), "has no address");
     again(deliver(&webhook(config(url), FakeMachine::new())), "cannot be resolved");
 }
@@ -377,7 +377,10 @@ fn what_the_configuration_names_and_is_not_there_is_named() {
     };
     let url = "https://hooks.example/hunter2";
     missing(WebhookConfig { url: SecretSource::Variable("NONE".to_owned()), ..config("") }, "NONE");
-    missing(WebhookConfig { url: SecretSource::Variable("BAD".to_owned()), ..config("") }, "url is no URL");
+    missing(
+        WebhookConfig { url: SecretSource::Variable("BAD".to_owned()), ..config("") },
+        "url is not a URL",
+    );
     missing(
         WebhookConfig { secret: Some(SecretSource::File("/no/such/key".into())), ..config(url) },
         "/no/such/key",

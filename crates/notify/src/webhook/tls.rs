@@ -13,14 +13,14 @@ pub(super) fn explain(error: &io::Error) -> String {
     };
     let inner = error.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>());
     let Some(inner) = inner.or_else(|| error.source().and_then(|source| source.downcast_ref())) else {
-        return format!("cannot be spoken to over TLS: {error}");
+        return format!("does not support TLS: {error}");
     };
     let rustls::Error::InvalidCertificate(why) = inner else {
-        return format!("cannot be spoken to over TLS 1.3: {inner}");
+        return format!("does not support TLS 1.3: {inner}");
     };
     match why {
         UnknownIssuer => {
-            "has a certificate that is signed by nobody who is trusted here: ca_file names a file with whoever signed it"
+            "has a certificate that is not signed by a trusted authority: set ca_file to a file with the certificate of its authority"
         }
         NotValidForName | NotValidForNameContext { .. } => "has a certificate for another name",
         Expired | ExpiredContext { .. } | NotValidYet | NotValidYetContext { .. } => {

@@ -35,12 +35,16 @@ fn every_problem_has_its_line_and_column() {
         ),
         ("profile = \"acp\"\n", "", "r.toml:4:9: agents.reviewer.profile: it is missing"),
         ("version = 1\n", "", "r.toml:1:1: version: it is missing"),
-        ("[agents.builder]", "[agents.\"no name\"]", "r.toml:2:9: agents.no name: \"no name\" is no name"),
+        (
+            "[agents.builder]",
+            "[agents.\"no name\"]",
+            "r.toml:2:9: agents.no name: \"no name\" is not a valid name",
+        ),
         ("profile =", "colour = 7\nprofile =", "r.toml:6:10: agents.reviewer.colour: there is no such key"),
         (
             "[\"my-agent\"]",
             "[\"my-agent\", \"a\\u0000\"]",
-            "r.toml:5:24: agents.reviewer.command[1]: \"a\\0\" has a NUL",
+            "r.toml:5:24: agents.reviewer.command[1]: \"a\\0\" contains a NUL",
         ),
     ];
     for (from, to, expected) in cases {

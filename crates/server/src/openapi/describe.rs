@@ -119,7 +119,7 @@ pub(crate) fn shut_down() -> Operation {
         .answers(ACCEPTED, "It will end; the connection ends when it has.")
         .more("Agents work on, unless they are to end too.")
         .body_if_any::<Shutdown>(vec![
-            ("agents work on", json!({})),
+            ("agents keep working", json!({})),
             ("agents end too", json!({"agents": true})),
         ])
         .example(json!({"agents": false}))
@@ -156,7 +156,7 @@ pub(crate) fn collect() -> Operation {
             kind: "pack".into(),
             path: "/home/me/.local/state/rekindle/blobs/packs/0123456789abcdef0123456789abcdef.pack".into(),
             bytes: 73_912,
-            why: "nothing in it is named by a record, a snapshot or a tree".into(),
+            why: "no record, snapshot or tree refers to anything in it".into(),
         }],
         space: Space { sessions: 51_204, checkpoints: Some(0), blobs: 73_912, ..Space::default() },
         ..Collected::default()

@@ -158,6 +158,6 @@ fn task() -> Value {
         "session_id": null, "run_id": null, "priority": 0, "not_before": null, "deadline_at": null, "budget": null,
         "labels": [], "after": [], "created_by": "user:local", "created_at": "2026-02-21T10:00:00.000Z",
         "updated_at": "2026-02-21T10:00:00.000Z", "started_at": null, "ended_at": null, "position": 1,
-        "waits_for": "as many tasks run as may", "progress": null, "files_touched": null, "result": null, "exit": null,
+        "waits_for": "the limit of running tasks is reached", "progress": null, "files_touched": null, "result": null, "exit": null,
     })
 }

@@ -111,7 +111,7 @@ pub(crate) async fn shutdown(app: App, by: Caller, Raw(body): Raw) -> Answer {
     let shutdown: Shutdown = json_if_any(&body)?;
     let agents = shutdown.agents;
     tokio::spawn(async move {
-        tracing::info!(agents, by = by.name(), "shutdown was asked for");
+        tracing::info!(agents, by = by.name(), "shutdown was requested");
         let left = if agents {
             app.ask_at_once(move |daemon| Ok(daemon.stop_all(by.name()))).await.ok()
         } else {
@@ -126,7 +126,7 @@ pub(crate) async fn shutdown(app: App, by: Caller, Raw(body): Raw) -> Answer {
 pub(crate) async fn import_staged(app: App, by: Caller, Raw(body): Raw) -> Answer {
     if !by.is_local() {
         let message =
-            "a bundle is staged in the home itself: only a caller on the daemon's own socket has it taken in";
+            "a bundle is staged in the home itself: it can be imported only over the daemon's own socket";
         return Err(ApiError::new(Code::TokenScope, message));
     }
     app.ask(move |daemon| {
@@ -148,7 +148,7 @@ pub(crate) async fn test_sink(app: App, Raw(body): Raw) -> Answer {
 /// `POST /api/gc`: removes what nobody needs any more.
 pub(crate) async fn collect(app: App, by: Caller, Raw(body): Raw) -> Answer {
     if !by.is_local() {
-        let message = "only a caller on the daemon's own socket has its home collected";
+        let message = "the garbage collection of a home can be started only over the daemon's own socket";
         return Err(ApiError::new(Code::TokenScope, message));
     }
     app.ask(move |daemon| {

@@ -46,7 +46,7 @@ pub(crate) async fn show(app: App, Pipeline(id): Pipeline) -> Answer {
 pub(crate) async fn ledger(app: App, Pipeline(id): Pipeline, Ask(page): Ask<Page>) -> Answer {
     let limit = page.limit.unwrap_or(PAGE);
     if limit == 0 {
-        return Err(ApiError::new(Code::InvalidQuery, "a page of none goes nowhere")
+        return Err(ApiError::new(Code::InvalidQuery, "a limit of 0 returns nothing")
             .advise(Hint::ChooseLimit { most: MAX_PAGE }));
     }
     app.ask(move |daemon| {

@@ -203,7 +203,7 @@ pub(crate) struct Page {
 pub(crate) async fn log(app: App, Session(id): Session, Ask(page): Ask<Page>) -> Answer {
     let limit = page.limit.unwrap_or(PAGE);
     if limit == 0 {
-        return Err(ApiError::new(Code::InvalidQuery, "a page of none goes nowhere")
+        return Err(ApiError::new(Code::InvalidQuery, "a limit of 0 returns nothing")
             .advise(Hint::ChooseLimit { most: MAX_PAGE }));
     }
     app.ask_about(id, move |daemon| {
@@ -218,7 +218,7 @@ pub(super) fn flag(text: Option<&str>, name: &str) -> Result<bool, ApiError> {
     match text {
         Some("1" | "true") => Ok(true),
         None | Some("0" | "false") => Ok(false),
-        Some(_) => Err(ApiError::new(Code::InvalidQuery, format_args!("{name} is 1 or 0"))),
+        Some(_) => Err(ApiError::new(Code::InvalidQuery, format_args!("{name} must be 1 or 0"))),
     }
 }
 

@@ -48,9 +48,9 @@ fn last_event_id(headers: &HeaderMap) -> Result<Option<Since>, ApiError> {
     let error = || {
         ApiError::new(
             Code::InvalidLastEventId,
-            "Last-Event-ID is the id of an event: a number, a dot, 16 digits",
+            "Last-Event-ID must be the id of an event: a number, a dot, 16 hex digits",
         )
-        .hint("leave it out to begin at the beginning")
+        .hint("leave it out to begin at the start")
     };
     since(text).map(Some).ok_or_else(error)
 }

@@ -83,9 +83,8 @@ impl<S: Send + Sync> FromRequestParts<S> for Behind {
             return Ok(Behind(None));
         }
         let error = || {
-            let message =
-                "Last-Event-ID is the id of an event: three numbers and 16 digits, with dots between";
-            ApiError::new(Code::InvalidLastEventId, message).hint("leave it out to begin at the beginning")
+            let message = "Last-Event-ID must be the id of an event: three numbers and 16 hex digits, separated by dots";
+            ApiError::new(Code::InvalidLastEventId, message).hint("leave it out to begin at the start")
         };
         read_point(text).map(|point| Behind(Some(point))).ok_or_else(error)
     }

@@ -35,7 +35,7 @@ use crate::workspaces::WorkspaceError;
 #[derive(Debug, thiserror::Error)]
 pub enum BundleError {
     /// It is no bundle.
-    #[error("this is no bundle: {0}")]
+    #[error("this is not a bundle: {0}")]
     NotABundle(&'static str),
     /// It is sealed with another passphrase.
     #[error("the passphrase does not open the bundle")]
@@ -63,10 +63,10 @@ pub enum BundleError {
         why: String,
     },
     /// What it says of a session is not what its log says.
-    #[error("bundle.json says another thing of {0} than its log")]
+    #[error("bundle.json does not match the log of {0}")]
     Misdescribed(SessionId),
     /// The same of a run.
-    #[error("bundle.json says another thing of {0} than its ledger")]
+    #[error("bundle.json does not match the ledger of {0}")]
     MisdescribedRun(RunName),
     /// The trees of a run in it cannot be used.
     #[error("the files of {run} in the bundle cannot be used: {why}")]
@@ -77,7 +77,7 @@ pub enum BundleError {
         why: String,
     },
     /// A run goes by a configuration that makes no sense.
-    #[error("{run} goes by a configuration that makes no sense: {why}")]
+    #[error("the configuration of {run} is not valid: {why}")]
     RunConfig {
         /// The run.
         run: RunName,
@@ -85,11 +85,11 @@ pub enum BundleError {
         why: String,
     },
     /// There is a run of this name.
-    #[error("{0} is here already")]
+    #[error("{0} already exists here")]
     RunExists(RunName),
     /// A session of a run is here, and is another one.
     #[error(
-        "{session} is here already, with another history than in the bundle, which has a run that it belongs to"
+        "{session} already exists here with a different history than in the bundle, which has a run that it belongs to"
     )]
     OtherSession {
         /// The session.
@@ -107,7 +107,7 @@ pub enum BundleError {
     #[error(transparent)]
     StagedRun(#[from] StagedRunError),
     /// A session's agent is a command that is not known here.
-    #[error("{session} runs a command that is no known agent: {command}")]
+    #[error("{session} runs a command that is not a known agent: {command}")]
     UnknownCommand {
         /// The session.
         session: SessionId,
@@ -132,7 +132,7 @@ pub enum BundleError {
         source: io::Error,
     },
     /// Somebody else imports a bundle.
-    #[error("another process imports a bundle into this home at this moment")]
+    #[error("another process is importing a bundle into this home")]
     Busy,
     /// No such bundle is staged.
     #[error("no bundle is staged as {0}")]

@@ -52,17 +52,17 @@ pub(super) fn read(
     let ended = decoder.read_exact(&mut end).and_then(|()| decoder.read(&mut more));
     match ended {
         Ok(0) if end == END => {}
-        Ok(_) => return Err(BundleError::Damaged("something is behind its last member".into())),
+        Ok(_) => return Err(BundleError::Damaged("there is data after its last member".into())),
         Err(error) => return Err(BundleError::Damaged(format!("its end cannot be read: {error}"))),
     }
     let mut rest = decoder.finish();
     let behind = io::copy(&mut rest, &mut io::sink()).map_err(BundleError::unread)?;
     let hashed = rest.into_inner();
     if behind > 0 {
-        return Err(BundleError::Damaged("something is behind its end".into()));
+        return Err(BundleError::Damaged("there is data after its end".into()));
     }
     if *hashed.hash().as_bytes() != expected {
-        return Err(BundleError::Damaged("its bytes do not have the hash that stands behind them".into()));
+        return Err(BundleError::Damaged("its bytes do not match the hash after them".into()));
     }
     Ok(contents)
 }
@@ -105,7 +105,7 @@ fn read_trailer(file: &mut dyn BundleFile) -> Result<([u8; 32], u64), BundleErro
     let read = file.seek(SeekFrom::Start(len - TRAILER as u64)).and_then(|_| file.read_exact(&mut trailer));
     read.and_then(|()| file.seek(SeekFrom::Start(0))).map_err(BundleError::unread)?;
     if !is_trailer(&trailer) {
-        return Err(BundleError::NotABundle("its end is not that of one; it may have been cut off"));
+        return Err(BundleError::NotABundle("it does not end as a bundle does; it may have been cut off"));
     }
     let mut hash = [0; 32];
     hash.copy_from_slice(&trailer[TRAILER - 32..]);
@@ -148,7 +148,9 @@ fn read_member(decoder: &mut Decoder<'_>, member: &Member, visit: Visit<'_>) -> 
     let mut found = [0; BLOCK];
     decoder.read_exact(&mut found).map_err(text)?;
     if header(&member.name.to_string(), member.size).map_err(text)? != found {
-        return Err(damaged("another member stands in its place, or one of another kind or size".into()));
+        return Err(damaged(
+            "there is a different member in its place, or one of a different kind or size".into(),
+        ));
     }
     let mut hashing = Hashing::new((&mut *decoder).take(member.size));
     visit(member, &mut hashing)?;
@@ -158,7 +160,7 @@ fn read_member(decoder: &mut Decoder<'_>, member: &Member, visit: Visit<'_>) -> 
         return Err(damaged("it is cut off".into()));
     }
     if id != member.hash {
-        return Err(damaged("its bytes do not have the hash that bundle.json says".into()));
+        return Err(damaged("its bytes do not match the hash in bundle.json".into()));
     }
     skip_padding(decoder, member.size).map_err(damaged)
 }
@@ -166,7 +168,7 @@ fn read_member(decoder: &mut Decoder<'_>, member: &Member, visit: Visit<'_>) -> 
 fn skip_padding(decoder: &mut Decoder<'_>, size: u64) -> Result<(), String> {
     let mut zeros = vec![0; padding(size)];
     decoder.read_exact(&mut zeros).map_err(|error| error.to_string())?;
-    if zeros.iter().any(|byte| *byte != 0) { Err("something is behind it".into()) } else { Ok(()) }
+    if zeros.iter().any(|byte| *byte != 0) { Err("there is data after it".into()) } else { Ok(()) }
 }
 
 /// Tells whether a blob is among the members.

@@ -87,7 +87,7 @@ pub fn open_sealed<R: Read + Seek>(
     // Looked at before it is parsed, so that a header without an end is not read to its end.
     let has_end = header.windows(5).any(|bytes| bytes == b"\n--- ");
     if !header.starts_with(BEGINNING) || !has_end {
-        return Err(BundleError::NotABundle("it is sealed, but not with a passphrase alone, or cut off"));
+        return Err(BundleError::NotABundle("it is not sealed with a passphrase alone, or it is cut off"));
     }
     let mut identity = scrypt::Identity::new(passphrase.0.clone());
     identity.set_max_work_factor(MOST_WORK);
@@ -100,9 +100,9 @@ pub fn open_sealed<R: Read + Seek>(
             BundleError::WrongPassphrase
         }
         DecryptError::ExcessiveWork { .. } => {
-            BundleError::NotABundle("it is sealed with more work than is done for a bundle")
+            BundleError::NotABundle("its passphrase takes more work to check than is allowed for a bundle")
         }
         DecryptError::Io(error) => BundleError::unread(error),
-        _ => BundleError::Damaged("the beginning of the seal cannot be read".into()),
+        _ => BundleError::Damaged("the header of the seal cannot be read".into()),
     })
 }

@@ -35,8 +35,11 @@ fn known(state: &SessionState) -> Result<(&'static KnownAgent, TranscriptPlace, 
         (None, Some(agent)) => by_id(agent),
         _ => None,
     };
-    let agent = agent.ok_or("its agent is a command, and nobody knows where that keeps any")?;
-    let place = agent.transcript.ok_or_else(|| format!("nobody knows where {} keeps any", agent.title))?;
+    let agent =
+        agent.ok_or("its agent is a command, and it is not known where that keeps its transcripts")?;
+    let place = agent
+        .transcript
+        .ok_or_else(|| format!("it is not known where {} keeps its transcripts", agent.title))?;
     let cursor = state.agent.as_ref().and_then(|agent| agent.cursor.as_deref());
     let id = cursor.filter(|id| is_plain_id(id)).ok_or("its agent has no session of its own yet")?;
     Ok((agent, place, id))
@@ -53,11 +56,11 @@ pub(super) fn find(
         Err(why) => return Ok(Err(why)),
     };
     let Some(directory) = directories.find(&place) else {
-        return Ok(Err(format!("nobody knows where {} keeps its files", agent.title)));
+        return Ok(Err(format!("it is not known where {} keeps its files", agent.title)));
     };
     let unusable = |source| BundleError::Io { path: directory.clone(), source };
     let Some(path) = newest(disk, &directory, &place, id).map_err(unusable)? else {
-        return Ok(Err(format!("{} has none of {id} in {}", agent.title, directory.display())));
+        return Ok(Err(format!("{} has no transcript of {id} in {}", agent.title, directory.display())));
     };
     let file = directory.join(&path);
     let unread = |source| BundleError::Io { path: file.clone(), source };
@@ -76,7 +79,7 @@ fn newest(disk: &dyn Disk, root: &Path, place: &TranscriptPlace, id: &str) -> io
             for entry in if_exists(disk.list(&root.join(&path)))?.unwrap_or_default() {
                 looked += 1;
                 if looked > MOST_PATHS {
-                    return Err(io::Error::other("there are too many files to look through"));
+                    return Err(io::Error::other("there are too many files to search"));
                 }
                 if entry.kind == wanted && segment.fits(&entry.name, id) {
                     let above = if path.is_empty() { "" } else { "/" };
@@ -116,15 +119,15 @@ pub(super) fn destination(
 ) -> Result<PathBuf, String> {
     let (agent, place, id) = known(state)?;
     if agent.id != bundled.agent {
-        return Err("it is of another agent than the session".into());
+        return Err("it is from a different agent than the session's".into());
     }
     if !place.fits(&bundled.path, id) {
-        return Err(format!("{} keeps none under such a name", agent.title));
+        return Err(format!("{} keeps no transcript under such a name", agent.title));
     }
     let moved = place.moved(&bundled.path, id, (&state.working_dir, working_dir));
-    let path = moved.ok_or("nobody knows where its agent would look for it in this directory")?;
+    let path = moved.ok_or("it is not known where its agent looks for it in this directory")?;
     let directory = directories.find(&place);
-    Ok(directory.ok_or_else(|| format!("nobody knows where {} keeps its files", agent.title))?.join(path))
+    Ok(directory.ok_or_else(|| format!("it is not known where {} keeps its files", agent.title))?.join(path))
 }
 
 /// Tells whether a place is free, or has these very bytes already.

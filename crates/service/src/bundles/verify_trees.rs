@@ -46,7 +46,7 @@ impl WholeTrees {
         }
         self.bytes += size;
         if self.bytes > MAX_TREES {
-            return Err(io::Error::other(format!("there are more than {MAX_TREES} bytes of trees")));
+            return Err(io::Error::other(format!("it has more than {MAX_TREES} bytes of trees")));
         }
         bytes.read_to_end(&mut content)?;
         let Ok(tree) = Tree::parse(content) else { return Ok(()) };
@@ -73,14 +73,14 @@ impl WholeTrees {
         // Trees whose directories are looked at, from the root down; no recursion, because a bundle says how deep it goes.
         let mut open = vec![*root];
         while let Some(id) = open.last().copied() {
-            let passed = self.trees.get(&id).ok_or_else(|| format!("{id}, a tree of it, is not there"))?;
+            let passed = self.trees.get(&id).ok_or_else(|| format!("its tree {id} is missing"))?;
             let missing = passed.directories.iter().find(|below| !self.whole.contains_key(below));
             if self.whole.contains_key(&id) {
                 open.pop();
             } else if let Some(below) = missing {
                 open.push(*below);
                 if open.len() > Limits::default().depth {
-                    return Err("its directories are too deep inside each other".into());
+                    return Err("its directories are nested too deeply".into());
                 }
             } else {
                 let extent = self.extent(passed)?;
@@ -96,7 +96,7 @@ impl WholeTrees {
         let mut extent = Extent { entries: passed.entries, ..Extent::default() };
         for (content, size) in &passed.files {
             if self.sizes.get(content) != Some(size) {
-                return Err(format!("a content that it names is not there: {content}"));
+                return Err(format!("a file's content is missing: {content}"));
             }
             extent.bytes = extent.bytes.saturating_add(*size);
         }
@@ -107,7 +107,7 @@ impl WholeTrees {
         }
         let most = Limits::default();
         if extent.entries > most.entries || extent.bytes > most.bytes || extent.depth > most.depth {
-            return Err("there is more in it than a directory may have".into());
+            return Err("it has more entries than a directory may have".into());
         }
         Ok(extent)
     }

@@ -40,7 +40,7 @@ pub(crate) fn create(views: &Views, locks: &Locks, new: NewSession, once: Option
         return sessions::create(views, locks, new, once).map(Made::New);
     };
     if key.is_empty() || key.len() > MAX_KEY || !key.bytes().all(|byte| byte.is_ascii_graphic()) {
-        let message = format!("a session's key is 1 to {MAX_KEY} visible ASCII characters");
+        let message = format!("a session's key must be 1 to {MAX_KEY} visible ASCII characters");
         return Err(ServiceError::new(Code::InvalidKey, message));
     }
     // Two at the same time: the second finds what the first made.
@@ -100,7 +100,7 @@ fn check_same(state: &SessionState, new: &NewSession) -> Result<()> {
     let who = |one: &Provider| (one.profile.clone(), one.agent.clone(), one.command.clone());
     let place = state.origin();
     let differs = if place != new.working_dir {
-        format!("it works in {place}")
+        format!("its directory is {place}")
     } else if who(theirs) != who(ours) {
         let command = theirs.command.as_ref().map(|command| command.join(" "));
         format!("its agent is {}", theirs.agent.clone().or(command).unwrap_or_default())
@@ -108,6 +108,6 @@ fn check_same(state: &SessionState, new: &NewSession) -> Result<()> {
         return Ok(());
     };
     let key = state.key.as_deref().unwrap_or_default();
-    let message = format!("{} has the key {key:?}, and {differs}", state.id);
+    let message = format!("{} has the key {key:?}, but {differs}", state.id);
     Err(ServiceError::new(Code::KeyConflict, message).hint(Hint::UseOtherKey))
 }

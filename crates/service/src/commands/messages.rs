@@ -75,7 +75,7 @@ impl New {
             };
             if let Err(error) = at.send(session, command) {
                 session_span(session)
-                    .in_scope(|| tracing::error!("nobody takes the message: {}", error.text()));
+                    .in_scope(|| tracing::error!("the message cannot be delivered: {}", error.text()));
             }
         };
         (workers.records.begin_append(append, told), self.taken)
@@ -138,10 +138,10 @@ fn closed(state: &SessionState) -> ServiceError {
     match state.replaced_by {
         Some(successor) => {
             let message =
-                format!("the session was rewound and takes no more messages: {successor} took its place");
+                format!("the session was rewound and accepts no more messages: {successor} replaced it");
             ServiceError::new(Code::SessionClosed, message)
         }
-        None => ServiceError::new(Code::SessionClosed, "the session takes no more messages")
+        None => ServiceError::new(Code::SessionClosed, "the session accepts no more messages")
             .hint(Hint::StartSession),
     }
 }
@@ -187,7 +187,7 @@ pub(crate) fn message(
             outcome => return outcome,
         }
     }
-    Err(ServiceError::new(Code::Busy, "the session changes too quickly; try again"))
+    Err(ServiceError::new(Code::Busy, "the session is changing too quickly; try again"))
 }
 
 /// Gives a session a message without blocking, if it is at hand; an answer of nothing says that someone came before us.
@@ -244,16 +244,18 @@ pub(crate) fn content(content: &Content) -> Result<Raw<'static>> {
     let blocks = match &value {
         Value::String(text) if !text.is_empty() => &[][..],
         Value::Array(blocks) if !blocks.is_empty() => blocks.as_slice(),
-        _ => return Err(invalid("a message is a text, or a list of blocks, and not empty")),
+        _ => {
+            return Err(invalid("a message must be text or a list of content blocks, and must not be empty"));
+        }
     };
     for block in blocks {
         if !block.is_object() || !block["type"].is_string() {
-            return Err(invalid("a block is an object with a type"));
+            return Err(invalid("a content block must be an object with a type"));
         }
         let (text, is_text) = (&block["text"], block["type"] == "text");
         if !text.is_string() && (is_text || !text.is_null()) {
             return Err(invalid(
-                "a block of type text has a text, and no block has anything else by that name",
+                "a content block of type text needs a text, and text must be a string in every block",
             ));
         }
     }

@@ -49,7 +49,7 @@ fn try_restore(
     let store = &*views.workers.records.store;
     let snapshot = snapshots.kept().read(session, name)?;
     if point_at(store, session, snapshot.seq)?.h != snapshot.h {
-        let message = format!("snapshot {name} is of another history than the session's log");
+        let message = format!("snapshot {name} does not belong to the history in the session's log");
         return Err(ServiceError::new(Code::SnapshotCorrupted, message).hint(Hint::ExamineHome));
     }
     let cut = cut_behind(store, session, snapshot.seq)?;
@@ -60,7 +60,7 @@ fn try_restore(
         (true, None) => checkpoint_behind(store, session, cut)?.and_then(|taken| taken.tree),
     };
     if new.files {
-        kept_tree(store, tree, || format!("no checkpoint was taken when snapshot {name} was"))?;
+        kept_tree(store, tree, || format!("no checkpoint was taken together with snapshot {name}"))?;
     }
     let source = source(&snapshot, name, views.workers.records.now());
     if !new.in_place {

@@ -44,10 +44,7 @@ fn run_to_undo(store: &dyn Sessions, state: &SessionState, named: Option<RunId>)
         run => run,
     };
     latest.ok_or_else(|| {
-        ServiceError::new(
-            Code::NothingToUndo,
-            "nothing was asked in the session: there is nothing to go back to",
-        )
+        ServiceError::new(Code::NothingToUndo, "the session has no prompt: there is nothing to go back to")
     })
 }
 

@@ -161,7 +161,7 @@ fn made<'a>(views: &Views, state: &'a SessionState) -> Result<&'a Worktree> {
     let worktree = own(views, state)?;
     match worktree.commit {
         Some(_) => Ok(worktree),
-        None => Err(missing(format!("the worktree {} is not made yet", worktree.wanted.directory))),
+        None => Err(missing(format!("the worktree {} does not exist yet", worktree.wanted.directory))),
     }
 }
 
@@ -171,19 +171,19 @@ fn own<'a>(views: &Views, state: &'a SessionState) -> Result<&'a Worktree> {
         return Ok(owned);
     }
     let Some(worktree) = state.worktree.as_deref() else {
-        return Err(missing("it works in no worktree of its own".to_owned()));
+        return Err(missing("it has no worktree of its own".to_owned()));
     };
     let place = &worktree.wanted.directory;
     if worktree.removed {
         return Err(missing(format!("the worktree {place} was removed")));
     }
     Err(missing(match (owner_of(views, place), state.replaced_by) {
-        (Some(owner), Some(_)) => format!("{owner} took its place, and the worktree {place}"),
+        (Some(owner), Some(_)) => format!("{owner} replaced it and has the worktree {place}"),
         (None, Some(successor)) => {
-            format!("{successor} took its place, and the worktree {place}, which was removed")
+            format!("{successor} replaced it and had the worktree {place}, which was removed")
         }
-        (Some(owner), None) => format!("the worktree {place} is that of {owner}"),
-        (None, None) => format!("the worktree {place} was that of another session, and was removed"),
+        (Some(owner), None) => format!("the worktree {place} belongs to {owner}"),
+        (None, None) => format!("the worktree {place} belonged to another session and was removed"),
     }))
 }
 

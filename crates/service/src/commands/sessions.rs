@@ -136,7 +136,7 @@ fn options(new: &NewSession) -> Options {
 
 /// Says to whoever repeats a request that what it made is gone, or about to be.
 pub(crate) fn made_and_removed(session: SessionId) -> ServiceError {
-    let message = format!("{session}, which this request made before, is being removed");
+    let message = format!("{session}, which this request created before, is being removed");
     ServiceError::new(Code::NotNow, message).hint(Hint::UseNewKey)
 }
 
@@ -182,7 +182,7 @@ pub(crate) fn delete(workers: &Arc<Workers>, session: SessionId, force: bool, by
     // One that leaves before does not say so; whoever comes next finishes it.
     if awaited.recv_timeout(GONE_WITHIN) == Err(RecvTimeoutError::Timeout) {
         session_span(session).in_scope(|| {
-            tracing::warn!("it is removed, but its agent has not ended within {GONE_WITHIN:?}");
+            tracing::warn!("it is removed, but its agent did not end within {GONE_WITHIN:?}");
         });
     }
     Ok(())

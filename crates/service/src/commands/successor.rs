@@ -43,7 +43,7 @@ pub(super) fn check_between_runs(state: &SessionState) -> Result<()> {
         return Err(ServiceError::no_session(state.id));
     }
     if state.closed {
-        let message = "the session is closed: what took its place may be rewound";
+        let message = "the session is closed: rewind the session that replaced it";
         return Err(ServiceError::new(Code::SessionClosed, message).hint(Hint::ListSessions));
     }
     if let Some(removed) = state.worktree.as_ref().filter(|worktree| worktree.removed) {

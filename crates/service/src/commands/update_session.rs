@@ -69,7 +69,8 @@ fn begin(workers: &Arc<Workers>, state: &SessionState, change: Change) -> Result
         }
         // What was cut may go on now, or not any more; its worker rests, or has left.
         if decides_anew && let Err(error) = at.send(session, Command::Look) {
-            session_span(session).in_scope(|| tracing::error!("nobody decides anew: {}", error.text()));
+            session_span(session)
+                .in_scope(|| tracing::error!("the new settings cannot be applied yet: {}", error.text()));
         }
     };
     Ok(workers.records.begin_append(Append::durable(session, vec![updated.into()]), told))
@@ -98,7 +99,7 @@ fn unless_removed(session: SessionId, error: ServiceError) -> ServiceError {
 
 /// Says that a command that is no agent has nothing to choose from.
 pub(super) fn no_settings() -> ServiceError {
-    ServiceError::new(Code::SettingUnknown, "a command has no modes and models that could be asked for")
+    ServiceError::new(Code::SettingUnknown, "a plain command has no modes or models to choose from")
         .hint(Hint::PassArguments)
 }
 

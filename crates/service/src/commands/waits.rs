@@ -131,7 +131,7 @@ pub(crate) fn resume(
     by: &str,
 ) -> Result<Resumed> {
     let Some(mut given) = given else {
-        return Err(ServiceError::new(Code::InvalidAnswer, "a token comes with the answer to its wait"));
+        return Err(ServiceError::new(Code::InvalidAnswer, "a token needs the answer to its wait"));
     };
     let shown: Presented = token.0.parse()?;
     let wait = resume_tokens::owner(views, &shown)?.1.wait_id;

@@ -13,7 +13,7 @@ pub(crate) fn check_directory(directory: &str) -> Result<()> {
     if place.is_absolute() && place.is_dir() {
         return Ok(());
     }
-    let message = format!("the working directory {directory} is not there");
+    let message = format!("the working directory {directory} does not exist");
     Err(ServiceError::new(Code::InvalidWorkingDir, message).hint(Hint::NameDirectory))
 }
 

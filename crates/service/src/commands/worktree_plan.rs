@@ -64,7 +64,7 @@ impl WorktreePlanner<'_> {
         let directory = make_place(&self.views.worktrees)?.join(format!("{name}-{short}"));
         let text = |path: &Path| match path.to_str() {
             Some(text) => Ok(text.to_owned()),
-            None => Err(unusable(&path.to_string_lossy(), "its path is no text")),
+            None => Err(unusable(&path.to_string_lossy(), "its path is not valid UTF-8")),
         };
         let planned = Planned {
             working_dir: text(&directory.join(&repository.below).components().collect::<PathBuf>())?,

@@ -153,18 +153,18 @@ impl Daemon {
     pub fn recover(&self) {
         recovery::begin(&self.recovery);
         if let Err(error) = self.snapshots.begin() {
-            tracing::error!("no snapshots are taken by themselves: {error}");
+            tracing::error!("no automatic snapshots are taken: {error}");
         }
         if let Err(error) = self.tasks.begin_thread() {
-            tracing::error!("no tasks are begun: {error}");
+            tracing::error!("no tasks are started: {error}");
         }
         if let Err(error) = self.pipelines.begin_thread() {
-            tracing::error!("no pipeline runs go on: {error}");
+            tracing::error!("no pipeline runs continue: {error}");
         }
         if let Some(Err(error)) =
             self.notifications.as_ref().map(|notifications| notifications.begin_threads())
         {
-            tracing::error!("nobody is notified: {error}");
+            tracing::error!("no notifications are sent: {error}");
         }
     }
 
@@ -404,7 +404,7 @@ impl Daemon {
         environment::check(&resume.env)?;
         match resume.token.clone() {
             None if resume.answer.is_some() => {
-                Err(ServiceError::new(Code::InvalidAnswer, "an answer comes with the token of its wait")
+                Err(ServiceError::new(Code::InvalidAnswer, "an answer needs the token of its wait")
                     .hint(Hint::AnswerById))
             }
             Some(token) => answer_by_token(&self.views, &entry, token, resume.answer, by),

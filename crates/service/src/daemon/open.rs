@@ -190,7 +190,7 @@ fn holder_look(workers: &Arc<Workers>) -> Box<HolderLook> {
 /// Removes what imports have left that were cut short. It can wait where that fails: nobody reads it.
 fn remove_import_leftovers(disk: &SharedDisk, layout: &Layout) {
     if let Err(error) = collect_leftovers(disk, layout, false) {
-        tracing::warn!("what an import left cannot be removed: {}", crate::error::chain(&error));
+        tracing::warn!("the leftovers of an import cannot be removed: {}", crate::error::chain(&error));
     }
 }
 
@@ -213,7 +213,7 @@ fn installed(settings: &Settings) -> Result<Executable, InstallError> {
     match install_executable(&settings.holder, &settings.home.join("bin")) {
         Err(InstallError::Copy(failed)) if is_shortage(&failed.source) => {
             let why = failed.source;
-            tracing::warn!("{} is run in place: no copy can be made: {why}", settings.holder.display());
+            tracing::warn!("{} is run where it is: no copy can be made: {why}", settings.holder.display());
             let sha256 = failed.path.parent().and_then(|dir| dir.file_name()).unwrap_or_default();
             let sha256 = sha256.to_string_lossy().into_owned();
             Ok(Executable { path: settings.holder.clone(), sha256 })

@@ -73,7 +73,7 @@ fn run(at: Arc<Recovery>) {
     let _ = at.metrics.listing.set(begin.elapsed());
     read_large(&at);
     if let Err(error) = handing {
-        tracing::warn!("unfinished sessions are looked at one after the other: {error}");
+        tracing::warn!("unfinished sessions are checked one after the other: {error}");
         at.hand_over(&unfinished);
     }
     let weak = Arc::downgrade(&at);
@@ -188,7 +188,7 @@ fn remove_dead_holders(at: &Recovery, all: &[SessionEntry]) {
         .collect();
     let seen = remove_leftovers(holders).and_then(|_| inspect_all(holders));
     let seen = seen.unwrap_or_else(|error| {
-        tracing::warn!("cannot look at the holders: {}", chain(&error));
+        tracing::warn!("cannot check the holders: {}", chain(&error));
         Vec::new()
     });
     at.metrics.count_directories(&seen);

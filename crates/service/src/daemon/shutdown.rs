@@ -88,7 +88,7 @@ fn cancel_all(workers: &Arc<Workers>, sessions: &mut BTreeSet<SessionId>, by: &s
 /// Tells sessions' workers to end their agents; those that have none and get none just now stay in the list.
 fn stop_agents(workers: &Arc<Workers>, sessions: &mut BTreeSet<SessionId>, by: &str) {
     sessions.retain(|session| {
-        let stop = Command::Stop { why: "everything is to stop", by: by.to_owned() };
+        let stop = Command::Stop { why: "everything is being stopped", by: by.to_owned() };
         workers.send(*session, stop).is_err()
     });
 }

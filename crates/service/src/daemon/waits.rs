@@ -76,7 +76,7 @@ impl Daemon {
     /// Makes links that answer a wait, each with one option, in the place of those that the same caller had made before.
     pub fn mint_answer_links(&self, wait: WaitId, by: &str) -> Result<AnswerLinks> {
         let links = self.answer_links.as_ref().ok_or_else(|| {
-            let message = "there is no address of this daemon that links could begin with";
+            let message = "answer links need a base_url in the daemon's configuration";
             ServiceError::new(Code::LinksUnavailable, message).hint(Hint::SetBaseUrl)
         })?;
         let session = waits::entry_with_wait(&self.views, wait)?.state.id;

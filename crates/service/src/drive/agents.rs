@@ -89,7 +89,7 @@ impl Agents {
                 env.extend(known.set.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())));
                 let found = find(known, OsStr::new(env.get("PATH").map_or("", String::as_str)));
                 if found.how == How::Missing {
-                    let error = ServiceError::new(Code::AgentMissing, format!("{} is not here", known.title));
+                    let error = ServiceError::new(Code::AgentMissing, format!("{} is missing", known.title));
                     return Err(Obstacle::Agent(
                         error.hint(Hint::InstallAgent { command: known.install.to_owned() }),
                     ));
@@ -98,7 +98,7 @@ impl Agents {
             }
             (None, None) => {
                 let error =
-                    ServiceError::new(Code::AgentMissing, "the session does not say what its agent is");
+                    ServiceError::new(Code::AgentMissing, "the session does not say which agent it has");
                 return Err(Obstacle::Agent(error));
             }
         };

@@ -41,7 +41,7 @@ impl ChosenAnswer {
             (Some(answer), None) => Ok(answer),
             _ => Err(ServiceError::new(
                 Code::InvalidAnswer,
-                "an answer is exactly one of option, option_id, text and form",
+                "an answer needs exactly one of option, option_id, text and form",
             )),
         }
     }

@@ -20,13 +20,13 @@ pub(super) fn read(path: &Path) -> Result<Variables, String> {
     let mut file = opened.map_err(|error| format!("{shown} cannot be read: {error}"))?;
     let about = file.metadata().map_err(|error| format!("{shown} cannot be read: {error}"))?;
     if !about.is_file() {
-        return Err(format!("{shown} is no regular file"));
+        return Err(format!("{shown} is not a regular file"));
     }
     if about.uid() != rustix::process::geteuid().as_raw() {
-        return Err(format!("{shown} belongs to somebody else"));
+        return Err(format!("{shown} belongs to another user"));
     }
     if about.mode() & 0o077 != 0 {
-        return Err(format!("others may read or write {shown}: chmod 600 it"));
+        return Err(format!("other users can read or write {shown}: chmod 600 it"));
     }
     let mut text = String::new();
     let read = (&mut file).take(MOST + 1).read_to_string(&mut text);
@@ -95,6 +95,6 @@ mod tests {
         std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600)).expect("changed");
         std::fs::write(&path, "KEY secret\n").expect("written");
         assert!(read(&path).is_err_and(|why| why.contains("line 1") && !why.contains("secret")));
-        assert!(read(directory.path()).is_err_and(|why| why.contains("no regular file")));
+        assert!(read(directory.path()).is_err_and(|why| why.contains("not a regular file")));
     }
 }

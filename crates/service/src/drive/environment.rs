@@ -30,12 +30,12 @@ pub(crate) fn check(env: &Env) -> Result<()> {
     for (name, value) in env {
         if name.is_empty() || name.contains(['=', '\0']) {
             return wrong(format!(
-                "{name:?} is no name of a variable: it is empty, or has a = or a NUL in it"
+                "{name:?} is not the name of a variable: it is empty, or contains a = or a NUL"
             ));
         }
         // What a variable is worth is told to nobody.
         if value.contains('\0') {
-            return wrong(format!("the value of {name:?} has a NUL in it"));
+            return wrong(format!("the value of {name:?} contains a NUL"));
         }
     }
     Ok(())
@@ -164,7 +164,7 @@ pub(super) fn missing_variables(env: &Env, state: &SessionState) -> Vec<String> 
 pub(crate) fn env_missing_text(names: &[String]) -> String {
     let names = names.join(", ");
     format!(
-        "its agent needs {names}, which this daemon does not have: resume it, or send a message, where that is set"
+        "its agent needs {names}, which this daemon does not have: resume it, or send a message, from a shell where it is set"
     )
 }
 

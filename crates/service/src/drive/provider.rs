@@ -43,7 +43,7 @@ fn named_profile(name: &str, command: &[String]) -> Result<Arc<dyn Profile>> {
         "acp" => Ok(Arc::new(Acp::default())),
         "exec" => Ok(Arc::new(Exec::of(command))),
         "ndjson" => Ok(Arc::new(Ndjson)),
-        other => Err(ServiceError::new(Code::InvalidAgent, format!("there is no profile {other:?}"))
+        other => Err(ServiceError::new(Code::InvalidAgent, format!("there is no agent profile {other:?}"))
             .hint(Hint::ChooseProfile)),
     }
 }

@@ -30,7 +30,7 @@ fn sign_in_advice(known: Option<&KnownAgent>, ways: Option<&Raw<'_>>) -> String 
         Some(known) if !known.login.is_empty() => format!("sign in with: {}", known.login),
         Some(known) => {
             let names: Vec<String> = known.environment.iter().map(|front| format!("{front}…")).collect();
-            format!("it takes its key from the environment, as one of {}", names.join(", "))
+            format!("it takes its key from one of these environment variables: {}", names.join(", "))
         }
         None => format!("sign in with the agent's own program, then try again{}", offered_ways(ways)),
     }
@@ -65,7 +65,7 @@ mod tests {
             (
                 by("nanocoder"),
                 None,
-                "it takes its key from the environment, as one of NANOCODER_…, OPENAI_…, ANTHROPIC_…, OPENROUTER_…"
+                "it takes its key from one of these environment variables: NANOCODER_…, OPENAI_…, ANTHROPIC_…, OPENROUTER_…"
                     .into(),
             ),
             (None, None, "sign in with the agent's own program, then try again".into()),

@@ -162,7 +162,7 @@ impl RestoreFiles for WorkspaceFiles {
         let restored = restored?;
         let changes = self.changes(&restored, root);
         let (changed, files) = changes.unwrap_or_else(|error| {
-            tracing::warn!("what a restore changed cannot be told: {}", chain(&error));
+            tracing::warn!("it cannot be shown what a restore changed: {}", chain(&error));
             (restored.done.len() as u64, Vec::new())
         });
         Ok(FilesRestored { undo: restored.undo, changed, files, left: restored.left.len() as u64 })

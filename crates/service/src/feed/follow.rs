@@ -176,7 +176,7 @@ impl Following {
             self.ready.push_back(Told::Deleted);
         } else {
             session_span(self.session)
-                .in_scope(|| tracing::warn!("cannot be followed any further: {}", error.text()));
+                .in_scope(|| tracing::warn!("can no longer be followed: {}", error.text()));
         }
     }
 

@@ -241,7 +241,7 @@ impl TaskFollowing {
             }
             // Whoever follows comes again, when it can be read again.
             Ok(Err(error)) => {
-                tracing::warn!("{} cannot be followed any further: {error}", self.task);
+                tracing::warn!("{} can no longer be followed: {error}", self.task);
                 self.over = true;
             }
             Err(_) => self.over = true,

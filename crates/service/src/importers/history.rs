@@ -230,7 +230,7 @@ impl History<'_> {
                 reason: InterruptReason::ProcessRestart,
                 uncertain: Vec::new(),
                 uncertain_turn: true,
-                detail: Some("it was going on when it was imported".into()),
+                detail: Some("it was in progress when it was imported".into()),
             }),
             None => self.end_run(),
         }

@@ -133,11 +133,11 @@ fn import_one(
 ) -> Result<(ImportedSession, bool), String> {
     damaged.extend(foreign.damaged.iter().cloned());
     if foreign.entries.is_empty() && foreign.title.is_none() {
-        return Err("there is nothing in it that can be read".into());
+        return Err("it contains nothing that can be read".into());
     }
     let working_dir = options.working_dir.clone().or_else(|| foreign.working_dir.clone());
     let Some(working_dir) = working_dir else {
-        return Err("it says nothing of its directory: --cwd DIR names one".into());
+        return Err("it does not name its directory: name one with --cwd DIR".into());
     };
     let created_at = foreign.began().unwrap_or(now);
     let session = ImportedSession {

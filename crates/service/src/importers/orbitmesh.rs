@@ -79,7 +79,7 @@ fn read_session(id: &str, files: &Files) -> Result<Foreign, (PathBuf, String)> {
         let at = |why: String| (path.clone(), why);
         let bytes = read_file(path).map_err(|error| at(error.to_string()))?;
         let value: Value = serde_json::from_slice(&bytes).map_err(|error| at(error.to_string()))?;
-        let fields = Fields(value.as_object().ok_or_else(|| at("it is no JSON object".into()))?);
+        let fields = Fields(value.as_object().ok_or_else(|| at("it is not a JSON object".into()))?);
         foreign.source.clone_from(path);
         read_snapshot(&fields, path, &mut foreign).map_err(at)?;
     }
@@ -115,7 +115,7 @@ fn read_file(path: &Path) -> io::Result<Vec<u8>> {
 fn read_snapshot(fields: &Fields<'_>, path: &Path, foreign: &mut Foreign) -> Result<(), String> {
     if fields.get("messages").is_none() && fields.get("workingdir").is_none() && fields.get("title").is_none()
     {
-        return Err("it is no session: it has neither messages nor a title nor a directory".into());
+        return Err("it is not a session: it has neither messages nor a title nor a directory".into());
     }
     if let Some(id) = fields.text("sessionid").or_else(|| fields.text("id")) {
         foreign.source_id = id;
@@ -137,7 +137,7 @@ fn read_snapshot(fields: &Fields<'_>, path: &Path, foreign: &mut Foreign) -> Res
             None => foreign.damaged.push(NotImported {
                 source: path.to_owned(),
                 line: None,
-                why: format!("message {} has no role and content that are known", index + 1),
+                why: format!("message {} has no known role and content", index + 1),
             }),
         }
     }
@@ -204,7 +204,7 @@ fn read_log(bytes: &[u8], path: &Path, foreign: &mut Foreign) {
             }
         };
         let Some(fields) = value.as_object().map(Fields) else {
-            foreign.damaged.push(damaged("it is no JSON object".into()));
+            foreign.damaged.push(damaged("it is not a JSON object".into()));
             continue;
         };
         let (Some(kind), at) = (fields.text("kind"), fields.time("ts")) else {

@@ -68,7 +68,7 @@ impl LogReaders {
         let begun = std::thread::Builder::new().name("notify-read".into()).spawn(move || shared.work(place));
         if let Err(error) = begun {
             state.busy[place] = None;
-            tracing::warn!("no log is read for notifications just now: {error}");
+            tracing::warn!("logs cannot be read for notifications at the moment: {error}");
         }
     }
 }

@@ -114,7 +114,7 @@ impl OutboxFile {
                 self.len += self.unwritten.len() as u64;
                 self.unwritten.clear();
                 if std::mem::take(&mut self.failing) {
-                    tracing::info!("the outbox of notifications is written again");
+                    tracing::info!("the outbox of notifications can be written again");
                 }
             }
             Err(error) => {
@@ -123,7 +123,7 @@ impl OutboxFile {
                     let _ = file.set_len(self.len);
                 }
                 if !std::mem::replace(&mut self.failing, true) {
-                    tracing::warn!("the outbox of notifications cannot be written just now: {error}");
+                    tracing::warn!("the outbox of notifications cannot be written at the moment: {error}");
                 }
             }
         }
@@ -160,7 +160,7 @@ impl OutboxFile {
         // What is on disk is as good, only longer.
         if let Err(error) = replace(&*self.disk, &self.path, &bytes) {
             self.fresh_len = self.len;
-            tracing::warn!("the outbox of notifications cannot be written anew: {}", chain(&error));
+            tracing::warn!("the outbox of notifications cannot be rewritten: {}", chain(&error));
             return;
         }
         self.unwritten.clear();

@@ -123,7 +123,7 @@ fn begin(reader: &LogReader, state: &SessionState, from: &From) -> io::Result<Be
             if let Some(place) = behind(reader, cursor.sure, None)? {
                 return Ok(at(place, cursor.sure, None));
             }
-            tracing::warn!(session = %state.id, "its log is of another history: what it says so far is not told");
+            tracing::warn!(session = %state.id, "its log has a different history: no notifications are sent for what it has so far");
             Ok(at(reader.end(), state.last_seq, state.last_hash))
         }
     }

@@ -65,7 +65,7 @@ impl LinkMint for AnswerLinks {
             Ok(minted) => minted.links,
             // The question is told all the same: it can be answered elsewhere.
             Err(error) => {
-                tracing::warn!(%session, %wait, "no links to answer by are made: {}", error.text());
+                tracing::warn!(%session, %wait, "answer links cannot be created: {}", error.text());
                 Vec::new()
             }
         }

@@ -28,7 +28,7 @@ impl Pipelines {
     /// A run was taken in from a bundle: somebody looks at it, and nothing of it goes on.
     pub(crate) fn take_in(self: &Arc<Pipelines>, id: PipelineId) {
         if let Err(error) = self.send(id, Command::Look) {
-            tracing::warn!(run = %id, "nobody looks at it: {}", error.text());
+            tracing::warn!(run = %id, "it cannot be checked: {}", error.text());
         }
     }
 
@@ -41,7 +41,7 @@ impl Pipelines {
                 return;
             }
             if let Err(error) = self.store.clear_leftovers(id) {
-                tracing::debug!(run = %id, "what is left beside its ledger stays: {error}");
+                tracing::debug!(run = %id, "leftover files beside its ledger cannot be removed: {error}");
             }
             // Whoever works at a run does it at the end.
             if self.pool.get(id).is_some() || self.store.is_compressed(id).unwrap_or(true) {

@@ -263,7 +263,7 @@ impl Pipelines {
                 return Ok(id);
             }
         }
-        Err(ServiceError::new(Code::NoRandomness, "every name that was drawn for the run is taken"))
+        Err(ServiceError::new(Code::NoRandomness, "no free name was found for the run"))
     }
 
     /// Composes the first records of a run: its start, and the first step that is to be done.

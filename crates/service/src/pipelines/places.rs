@@ -138,7 +138,7 @@ fn tell(pipelines: &Arc<Pipelines>, run: PipelineId, answer: PlaceAnswer) {
                 // People know another run by its name.
                 let holder = pipelines.claims.holder(run, Path::new(&wanted.directory));
                 let holder = holder.and_then(RunName::of).filter(|_| is_directory);
-                let why = holder.map_or(why, |name| format!("run {name} works in its directory"));
+                let why = holder.map_or(why, |name| format!("run {name} is working in its directory"));
                 let why = Some((waits, why));
                 if wanted.why == why {
                     return;

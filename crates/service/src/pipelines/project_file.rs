@@ -34,7 +34,7 @@ pub(super) fn read(directory: &str) -> Result<ProjectFile> {
     let read = File::open(&path).and_then(|file| file.take(most).read_to_end(&mut bytes));
     read.map_err(|error| missing(&error))?;
     let text = String::from_utf8(bytes)
-        .map_err(|_| invalid(&format!("{}: it is no UTF-8; save it as UTF-8", path.display())))?;
+        .map_err(|_| invalid(&format!("{}: it is not valid UTF-8; save it as UTF-8", path.display())))?;
     Ok(ProjectFile { path: path.display().to_string(), text })
 }
 

@@ -78,7 +78,7 @@ impl Pipelines {
         }
         for run in unfinished {
             if let Err(error) = self.send(run.id, Command::Look) {
-                tracing::error!(run = %run.id, "nobody goes on with it: {}", error.text());
+                tracing::error!(run = %run.id, "the daemon cannot continue it: {}", error.text());
             }
         }
     }

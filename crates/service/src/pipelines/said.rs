@@ -45,7 +45,7 @@ pub(super) fn output(store: &dyn Sessions, session: SessionId, run: RunId) -> St
             (bytes >= MOST_OUTPUT).then_some(())
         });
         if let Err(error) = read {
-            tracing::warn!("what a command printed cannot be read: {error}");
+            tracing::warn!("the output of a command cannot be read: {error}");
         }
     }
     pieces.reverse();

@@ -44,7 +44,7 @@ impl SharedSteps {
             Lookup::Missing => None,
             Lookup::Bad { path, why } => {
                 if locked(&self.told).insert(path.clone()) {
-                    tracing::warn!("{} is passed over: {why}", path.display());
+                    tracing::warn!("{} is ignored: {why}", path.display());
                 }
                 None
             }

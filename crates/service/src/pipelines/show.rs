@@ -174,13 +174,12 @@ fn statuses(text: Option<&str>) -> Result<Vec<RunStatus>> {
     text.split(',')
         .map(|word| {
             one(word).ok_or_else(|| {
-                ServiceError::new(Code::InvalidQuery, format!("{word:?} is no status of a run of a pipeline"))
+                ServiceError::new(Code::InvalidQuery, format!("{word:?} is not a status of a pipeline run"))
             })
         })
         .collect()
 }
 
 fn cursor(text: &str) -> Result<RunName> {
-    text.parse()
-        .map_err(|_| ServiceError::new(Code::InvalidCursor, "the cursor is none that this list gave out"))
+    text.parse().map_err(|_| ServiceError::new(Code::InvalidCursor, "the cursor did not come from this list"))
 }

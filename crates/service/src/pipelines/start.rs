@@ -33,19 +33,22 @@ impl Pipelines {
         let tasks = new.tasks.clone();
         if tasks.is_empty() || tasks.len() > MAX_PIPELINE_TASKS {
             return Err(invalid(&format!(
-                "a request names 1 to {MAX_PIPELINE_TASKS} tasks, not {}",
+                "a request must name 1 to {MAX_PIPELINE_TASKS} tasks, not {}",
                 tasks.len()
             )));
         }
         if tasks.len() > 1 && new.worktree.is_none() {
-            let why = "one run writes to a directory at a time: several tasks work in worktrees of their own";
+            let why =
+                "only one run may write to a directory at a time: several tasks need worktrees of their own";
             return Err(invalid(why).hint(Hint::UseWorktrees));
         }
         if tasks.len() > 1 && new.worktree.as_ref().is_some_and(|worktree| worktree.branch.is_some()) {
-            return Err(invalid("each run has a branch of its own: of several none can be named"));
+            return Err(invalid(
+                "each run has a branch of its own: a branch cannot be named for several runs",
+            ));
         }
         if new.budget.and_then(|budget| budget.cost).is_some_and(|cost| !cost.is_finite() || cost < 0.0) {
-            return Err(invalid("the cost of a budget is a number that is not negative"));
+            return Err(invalid("the cost of a budget must not be negative"));
         }
         // Whoever repeats a request is answered whatever has become of the file.
         if let Some(made) = self.all_made_by(key, tasks.len())? {
@@ -133,7 +136,7 @@ impl Pipelines {
 
 fn options(permissions: Permissions, resume: ResumePolicy, umask: Option<Umask>) -> Result<Options> {
     if resume == ResumePolicy::Never {
-        let why = "a run is resumed by itself (auto) or when somebody says so (ask): whoever wants it to end aborts it";
+        let why = "resume must be auto (a run continues automatically) or ask (it waits for a decision); to end a run, abort it";
         return Err(ServiceError::new(Code::InvalidPipeline, why));
     }
     let mut options = Options { permissions, resume, ..Options::default() };

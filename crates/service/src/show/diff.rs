@@ -88,7 +88,7 @@ pub(crate) fn run_diff(workspaces: &Workspaces, found: &RunCheckpoints, only_sta
         if !workspaces.has(&tree) {
             return Err(ServiceError::new(
                 Code::SnapExpired,
-                format!("the files of {run_id} are not kept any more"),
+                format!("the files of {run_id} are no longer kept"),
             ));
         }
     }

@@ -178,7 +178,7 @@ pub(crate) fn directory_state(lock: &LockState) -> HolderState {
 /// Returns how many are to be on a page: what was asked for, within what is possible.
 pub(crate) fn page_size(asked: Option<usize>, usual: usize, most: usize) -> Result<usize> {
     match asked {
-        Some(0) => Err(ServiceError::new(Code::InvalidQuery, "a page of none goes nowhere")
+        Some(0) => Err(ServiceError::new(Code::InvalidQuery, "a limit of 0 returns nothing")
             .hint(Hint::ChooseLimit { most })),
         asked => Ok(asked.unwrap_or(usual).min(most)),
     }

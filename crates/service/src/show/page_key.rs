@@ -37,8 +37,7 @@ impl<Id: FromStr + ToString> PageKey<Id> {
 
 /// Says that a cursor is none.
 pub(crate) fn refused() -> ServiceError {
-    ServiceError::new(Code::InvalidCursor, "the cursor is none that this list gave out")
-        .hint(Hint::RestartList)
+    ServiceError::new(Code::InvalidCursor, "the cursor did not come from this list").hint(Hint::RestartList)
 }
 
 #[cfg(test)]

@@ -89,7 +89,7 @@ fn end_reason(event: &Event<'_>, run: RunId) -> Option<Option<String>> {
         Event::RunCancelRequested(request) if request.run_id == Some(run) => Some(match request.why {
             CancelReason::StopAll => Some("because everything was stopped".into()),
             CancelReason::NewMessage => Some("because a new message came".into()),
-            CancelReason::WaitTimeout => Some("because nobody answered in time".into()),
+            CancelReason::WaitTimeout => Some("because no answer came in time".into()),
             CancelReason::Deadline => Some("because its deadline has passed".into()),
             CancelReason::Budget => Some("because its budget is used up".into()),
             CancelReason::User | CancelReason::Imported | CancelReason::Unknown => {

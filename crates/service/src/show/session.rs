@@ -68,7 +68,7 @@ impl Views {
                 (None, None) => match self.store().lagging(state.id) {
                     Some(why) => {
                         let detail = format!(
-                            "its log cannot be written: {why}; everything that was recorded is safe in the write-ahead log, and is written as soon as that works"
+                            "its log cannot be written: {why}; everything recorded is safe in the write-ahead log and will be written as soon as that works"
                         );
                         Health { state: HealthState::Degraded, detail: Some(detail) }
                     }

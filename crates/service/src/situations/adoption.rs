@@ -117,7 +117,7 @@ fn a_message_that_nobody_has_looked_at_is_done_by_the_next_daemon() {
 #[test]
 fn a_holder_that_does_not_answer_is_waited_for() {
     let mut table = Table::default();
-    let held = "its agent's holder does not answer: cannot speak with the agent's holder";
+    let held = "its agent's holder does not answer: cannot talk to the agent's holder";
     let mut home = Home::new(&["hang text end"]);
     home.send().news();
     home.daemon_ends();
@@ -155,10 +155,13 @@ fn a_holder_that_falls_silent_at_work_is_found_by_its_pulse() {
 fn holders_of_another_version_and_strangers_are_told_apart() {
     let mut table = Table::default();
     for (life, held) in [
-        ("connect=old", "its agent's holder is of another version of Rekindle and speaks versions 8 to 9"),
+        (
+            "connect=old",
+            "its agent's holder is from a different version of Rekindle and speaks versions 8 to 9",
+        ),
         (
             "connect=stranger",
-            "its agent's holder does not answer: whoever listens for the agent's holder says that epoch 99 commands",
+            "its agent's holder does not answer: the process at the holder's socket says that epoch 99 controls",
         ),
     ] {
         let mut home = Home::new(&[life]);

@@ -136,7 +136,7 @@ fn no_agent_is_launched_beside_what_is_left_of_the_last() {
     home.scripted.lose();
     home.wait_long();
     assert_eq!(home.news(), "");
-    assert_eq!(home.held(), "processes of its dead agent are still there: 21");
+    assert_eq!(home.held(), "processes of its dead agent are still running: 21");
     home.scripted.leave_behind(false);
     home.wait_long();
     assert_eq!(

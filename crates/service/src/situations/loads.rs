@@ -83,9 +83,9 @@ fn an_agent_that_loses_what_it_loads_within_a_minute_is_given_one() {
     let mut home = Home::new(&["name=gemini-cli; text die", "name=gemini-cli; load=late"]);
     home.send().news();
     let mut table = Table::default();
-    let held = "its agent begins in 62 s: this agent loses a conversation";
+    let held = "its agent starts in 62 s: this agent loses a conversation";
     table.row("cut", home.wait_long_enough_to_continue(), "run.started attempt=2", "running", held);
-    table.row("half", home.pass(Duration::from_secs(50)), "", "running", "its agent begins in 12 s");
+    table.row("half", home.pass(Duration::from_secs(50)), "", "running", "its agent starts in 12 s");
     let news =
         "agent.launching; session.restored unverified; input.queued prompt; message.agent; run.completed";
     table.row("over", home.pass(Duration::from_secs(15)), news, "idle", "");

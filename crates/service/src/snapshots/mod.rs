@@ -148,7 +148,10 @@ impl Snapshots {
         let mut left = due.len();
         for some in chunks(due) {
             if begun.elapsed() >= LEFT_WITHIN {
-                tracing::warn!(left, "no snapshots were taken of some sessions: it would take too long");
+                tracing::warn!(
+                    left,
+                    "some sessions were left without a snapshot: taking them would have taken too long"
+                );
                 return;
             }
             left -= some.len();
@@ -292,7 +295,7 @@ impl Snapshots {
     /// Returns the snapshots of a session that a fork names: they stay, however old they are. None if that cannot be told.
     fn named(&self, session: SessionId) -> Option<HashSet<SnapshotName>> {
         let forked = self.store.forked_snapshots(session);
-        forked.inspect_err(|error| tracing::warn!("forks cannot be looked for: {}", chain(error))).ok()
+        forked.inspect_err(|error| tracing::warn!("forks cannot be searched for: {}", chain(error))).ok()
     }
 
     /// Returns the snapshots, to be looked at.

@@ -130,18 +130,18 @@ impl TaskDatabase {
         let (reply, answer) = sync_channel(1);
         match self.ask.try_send(ask(reply)) {
             Ok(()) => {}
-            Err(TrySendError::Full(_)) => return Err(unavailable("too many questions wait for it")),
-            Err(TrySendError::Disconnected(_)) => return Err(unavailable("the daemon is leaving")),
+            Err(TrySendError::Full(_)) => return Err(unavailable("too many requests are waiting for it")),
+            Err(TrySendError::Disconnected(_)) => return Err(unavailable("the daemon is shutting down")),
         }
         match answer.recv_timeout(PATIENCE) {
             Ok(Ok(answer)) => Ok(answer),
             Ok(Err(why)) => Err(unavailable(&why)),
             Err(RecvTimeoutError::Timeout) => Err(unavailable("it does not answer")),
-            Err(RecvTimeoutError::Disconnected) => Err(unavailable("the daemon is leaving")),
+            Err(RecvTimeoutError::Disconnected) => Err(unavailable("the daemon is shutting down")),
         }
     }
 }
 
 fn unavailable(why: &str) -> ServiceError {
-    ServiceError::new(Code::TasksDbUnavailable, format!("the database of tasks cannot be asked: {why}"))
+    ServiceError::new(Code::TasksDbUnavailable, format!("the task database cannot be used: {why}"))
 }

@@ -13,7 +13,7 @@ pub(super) fn find_stale(tools: &Tools, db: &mut TaskDb) -> Result<Vec<StreamId>
     let there = match tools.store.pipelines() {
         Ok(there) => there.runs,
         Err(error) => {
-            tracing::warn!("the database of tasks may be behind: pipeline runs cannot be listed: {error}");
+            tracing::warn!("the task database may be behind: pipeline runs cannot be listed: {error}");
             return Ok(Vec::new());
         }
     };

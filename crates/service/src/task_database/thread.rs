@@ -229,7 +229,7 @@ fn as_of_before(outcome: Result<(), CatchUpError>) -> Result<(), DbError> {
         Ok(()) => Ok(()),
         Err(CatchUpError::Database(error)) => Err(error),
         Err(error) => {
-            tracing::warn!("the database of tasks is behind: {}", chain(&error));
+            tracing::warn!("the task database is behind: {}", chain(&error));
             Ok(())
         }
     }
@@ -250,14 +250,14 @@ impl Connection {
             }
             Err(NotConnected::ForNow(now)) => {
                 if now != why {
-                    tracing::warn!("the database of tasks cannot be reached, tasks go on without it: {now}");
+                    tracing::warn!("the task database cannot be reached, tasks continue without it: {now}");
                 }
                 let next = (patience * 2).min(hurried("TASKS_DB_AGAIN", LAST_RETRY));
                 let again = Some(Instant::now() + patience);
                 Connection::Broken { why: now, again, patience: next, damaged }
             }
             Err(NotConnected::ForGood(why)) => {
-                tracing::error!("the database of tasks is not used, tasks go on without it: {why}");
+                tracing::error!("the task database is not used, tasks continue without it: {why}");
                 Connection::Broken { why, again: None, patience, damaged }
             }
         }
@@ -336,7 +336,7 @@ fn tell<T>(outcome: Result<T, DbError>, reply: impl FnOnce(Result<T, String>)) -
 
 fn broken(error: &DbError) -> Connection {
     let (why, damaged) = (chain(error), matches!(error, DbError::Damaged(_)));
-    tracing::warn!("the database of tasks failed, and is opened again: {why}");
+    tracing::warn!("the task database failed and is reopened: {why}");
     let again = Some(Instant::now() + FIRST_RETRY);
     Connection::Broken { why, again, patience: FIRST_RETRY * 2, damaged }
 }

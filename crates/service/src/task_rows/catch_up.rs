@@ -53,9 +53,7 @@ pub(crate) fn catch_up_to(
         (Some(reader), Some(known)) => match behind(reader, &known).map_err(CatchUpError::Log)? {
             Some(cursor) => cursor,
             None => {
-                tracing::warn!(
-                    "the database of tasks is of another history than the log, and is written anew"
-                );
+                tracing::warn!("the task database does not belong to this task log and is rewritten");
                 db.forget(&owner.home_id)?;
                 LogCursor::START
             }

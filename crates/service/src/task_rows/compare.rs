@@ -62,7 +62,7 @@ pub(crate) fn compare(
         }
     }
     if db.counts(home)? != counts {
-        differences.first.get_or_insert_with(|| "its counts are not those of its rows".into());
+        differences.first.get_or_insert_with(|| "its counts do not match its rows".into());
     }
     Ok(differences)
 }
@@ -126,19 +126,19 @@ fn difference(there: Option<&Found>, wanted: Option<&Found>, kept_since: Timesta
             let (task, same_host) = (row.task_id, TaskRow { host: row.host.clone(), ..right.clone() });
             if row.status != right.status {
                 let (is, should) = (row.status.as_str(), right.status.as_str());
-                return Some(format!("it has {task} as {is}, which is {should}"));
+                return Some(format!("it has {task} as {is} instead of {should}"));
             }
             let broken = right_history.iter().zip(history).find(|(right, line)| right != line);
             if let Some((line, _)) = broken {
-                return Some(format!("line {} of the history of {task} is another", line.n));
+                return Some(format!("line {} of the history of {task} is different", line.n));
             }
             if history.len() != right_history.len() {
                 let (has, should) = (history.len(), right_history.len());
-                return Some(format!("it has {has} lines of the history of {task}, which has {should}"));
+                return Some(format!("it has {has} lines of the history of {task} instead of {should}"));
             }
-            (*row != same_host).then(|| format!("the row of {task} is another"))
+            (*row != same_host).then(|| format!("the row of {task} is different"))
         }
-        (Some((row, _)), None) => Some(format!("it has {}, which is in no log", row.task_id)),
+        (Some((row, _)), None) => Some(format!("it has {}, which no log mentions", row.task_id)),
         (None, Some((row, _))) if row.ended_at.is_none_or(|ended| ended >= kept_since) => {
             Some(format!("it does not have {}", row.task_id))
         }

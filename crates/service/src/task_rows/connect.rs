@@ -80,7 +80,7 @@ pub(crate) fn connect(
         Err(OpenError::Damaged(why)) => {
             let aside = set_aside(&path, now).map_err(|error| NotConnected::ForNow(error.to_string()))?;
             tracing::error!(
-                "the database of tasks is damaged ({why}); it is kept as {}, and made anew from the log",
+                "the task database is damaged ({why}); it is kept as {} and rebuilt from the log",
                 aside.display()
             );
             open_file(&path).map_err(OpenError::into_reason)

@@ -32,8 +32,8 @@ fn magic_of(path: &Path) -> Option<u32> {
 pub(super) fn refusal(path: &Path) -> Option<String> {
     let name = network_name(magic_of(path)?)?;
     Some(format!(
-        "{} is on a network file system ({name}), where SQLite loses rows; name a place on a disk of this machine, \
-         [tasks] path in config.toml",
+        "{} is on a network file system ({name}), where SQLite can lose rows; set [tasks] path in config.toml to a \
+         local disk",
         path.display()
     ))
 }

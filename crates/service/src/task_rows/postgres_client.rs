@@ -80,7 +80,7 @@ fn ssl_mode(config: &Config, names_authority: bool) -> SslMode {
 fn unreadable(error: &postgres::Error) -> String {
     match error.source().map(ToString::to_string).as_deref() {
         Some("invalid value for option `sslmode`") => {
-            "its address has an sslmode that is none of disable, prefer and require; a certificate is always verified, as by verify-full"
+            "its address has an unknown sslmode: use disable, prefer or require; certificates are always verified, as with verify-full"
         }
         _ => "its address cannot be read: postgres://USER:PASSWORD@HOST/DATABASE",
     }
@@ -98,19 +98,19 @@ fn explain(error: &postgres::Error) -> String {
         return untrusted(error);
     }
     if causes().any(|cause| cause.to_string() == "server does not support TLS") {
-        return "it does not speak TLS, and nothing was sent to it: set ssl = on there, or, if you trust the network in between, \
-                say sslmode=disable in its address"
+        return "it does not support TLS, and nothing was sent to it: set ssl = on there, or, if you trust the network in \
+                between, add sslmode=disable to its address"
             .into();
     }
     let Some(code) = error.code() else { return chain(error) };
     if *code == SqlState::INVALID_PASSWORD {
-        "it does not take the password of the address for that user".into()
+        "it rejects the password in the address for that user".into()
     } else if *code == SqlState::INVALID_AUTHORIZATION_SPECIFICATION {
-        "it does not know the user of the address, or does not let it in from here: look at its pg_hba.conf; \
-         where that has hostssl, say sslmode=require in the address"
+        "it does not know the user in the address, or does not let it in from here: check its pg_hba.conf; \
+         if that says hostssl, add sslmode=require to the address"
             .into()
     } else if *code == SqlState::INVALID_CATALOG_NAME {
-        "it has no database of the name in the address: make one with createdb".into()
+        "it has no database with the name in the address: make one with createdb".into()
     } else {
         chain(error)
     }
@@ -124,26 +124,26 @@ fn untrusted(error: &rustls::Error) -> String {
     };
     let rustls::Error::InvalidCertificate(why) = error else {
         return format!(
-            "it cannot be spoken to over TLS 1.3, which Postgres has with OpenSSL 1.1.1 or later: {error}"
+            "it does not support TLS 1.3, which Postgres needs OpenSSL 1.1.1 or later for: {error}"
         );
     };
     match why {
         UnknownIssuer => {
-            "its certificate is signed by nobody who is trusted here: name a file that has the certificate of whoever signed it, \
-             [tasks] ca_file in config.toml"
+            "its certificate is not signed by a trusted authority: set [tasks] ca_file in config.toml to a file with the \
+             certificate of its authority"
                 .into()
         }
         NotValidForName | NotValidForNameContext { .. } => {
-            "its certificate is for another name than the address has: use that name in the address, or make a certificate for this one"
+            "its certificate is for a different name than the address has: use that name in the address, or make a certificate for this one"
                 .into()
         }
         Expired | ExpiredContext { .. } | NotValidYet | NotValidYetContext { .. } => {
-            "its certificate has expired or is not valid yet: renew it, or look at the clocks".into()
+            "its certificate has expired or is not valid yet: renew it, or check the clocks".into()
         }
         // What `openssl req -x509` makes unless it is told otherwise.
         CertificateError::Other(other) if other.to_string().contains("CaUsedAsEndEntity") => {
-            "it shows the certificate of an authority (CA:TRUE), which nobody may take from a server: make one with \
-             -addext basicConstraints=critical,CA:FALSE"
+            "its certificate is marked as a certificate authority (CA:TRUE), which must not be accepted from a \
+             server: make one with -addext basicConstraints=critical,CA:FALSE"
                 .into()
         }
         other => format!("its certificate cannot be trusted: {other}"),

@@ -359,14 +359,14 @@ fn rows_that_say_something_else_than_the_logs_are_found_and_written_anew() {
     assert_eq!(home.differences(&mut db), None);
     drop(db);
     for (change, found) in [
-        (format!("UPDATE tasks SET status = 'failed' WHERE task_id = '{ended}'"), "as failed, which is completed"),
+        (format!("UPDATE tasks SET status = 'failed' WHERE task_id = '{ended}'"), "as failed instead of completed"),
         (format!("UPDATE tasks SET title = 'x' WHERE task_id = '{ended}'"), "the row of"),
         (format!("UPDATE tasks SET progress = NULL WHERE session_id = '{by_hand}'"), "the row of"),
         (format!("DELETE FROM tasks WHERE task_id = '{ended}'"), "it does not have"),
-        (format!("DELETE FROM task_transitions WHERE task_id = '{ended}' AND n = 3"), "which has 3"),
+        (format!("DELETE FROM task_transitions WHERE task_id = '{ended}' AND n = 3"), "instead of 3"),
         (format!("DELETE FROM task_transitions WHERE task_id = '{ended}' AND n = 1"), "line 1 of the history"),
         ("UPDATE task_transitions SET actor = 'me' WHERE n = 2".into(), "line 2 of the history"),
-        (format!("UPDATE tasks SET status = 'failed' WHERE task_id = '{run}'"), "as failed, which is completed"),
+        (format!("UPDATE tasks SET status = 'failed' WHERE task_id = '{run}'"), "as failed instead of completed"),
         (format!("UPDATE tasks SET parent_id = NULL WHERE parent_id = '{run}'"), "the row of"),
         (format!("DELETE FROM tasks WHERE task_id = '{run}'"), "it does not have"),
         ("UPDATE counters SET tasks = tasks + 1".into(), "its counts"),
@@ -377,7 +377,7 @@ fn rows_that_say_something_else_than_the_logs_are_found_and_written_anew() {
              resume_prompt, progress, files_touched, result, usage, exit, created_at, updated_at, started_at, ended_at, \
              transitions, took_ms, tokens, cost_micros, verdict FROM tasks LIMIT 1"
                 .into(),
-            "which is in no log",
+            "which no log mentions",
         ),
     ] {
         let mut sql = Sqlite::open(&path).expect("a file");

@@ -98,7 +98,7 @@ impl Tasks {
         let held = Held { session: session.id, run, task, notice };
         let outcome = if notice.exceeded { self.end_by_budget(&held) } else { self.note_budget(&held) };
         if let Err(error) = outcome {
-            tracing::warn!(session = %session.id, "it is not held to its budget yet: {}", error.text());
+            tracing::warn!(session = %session.id, "its budget is not enforced yet: {}", error.text());
         }
     }
 

@@ -32,7 +32,7 @@ impl Tasks {
     /// Makes tasks, all or none; a request that was made before finds what it made.
     pub(crate) fn create(&self, new: &[NewTask], key: Option<&Key>, by: &str) -> Result<Vec<TaskId>> {
         if new.is_empty() || new.len() > MAX_BATCH {
-            let message = format!("a request asks for 1 to {MAX_BATCH} tasks, not {}", new.len());
+            let message = format!("a request must have 1 to {MAX_BATCH} tasks, not {}", new.len());
             return Err(ServiceError::new(Code::InvalidTask, message));
         }
         // Two with the same key, at the same time: the second finds what the first made.
@@ -65,7 +65,8 @@ impl Tasks {
         }
         if let Some(cycle) = find_cycle(&ids, &waits) {
             let circle: Vec<String> = cycle.iter().map(|index| item_name(*index, &new[*index])).collect();
-            let message = format!("tasks wait for each other: {} → {}", circle.join(" → "), circle[0]);
+            let message =
+                format!("tasks depend on each other in a cycle: {} → {}", circle.join(" → "), circle[0]);
             return Err(ServiceError::new(Code::DependencyCycle, message));
         }
         let mut brought = locked(&self.brought);
@@ -117,7 +118,7 @@ impl Tasks {
             title: created.title.into_owned(),
             prompt: prepared
                 .prompt
-                .ok_or_else(|| ServiceError::new(Code::InvalidContent, "a task has a prompt"))?,
+                .ok_or_else(|| ServiceError::new(Code::InvalidContent, "a task needs a prompt"))?,
             working_dir: created.working_dir.into_owned(),
             worktree: None,
             provider: created.provider,
@@ -198,24 +199,24 @@ fn in_order(millis: u64, mut random: impl FnMut() -> Result<u128>, count: usize)
 fn check(new: &NewTask) -> Result<()> {
     let wrong = |message: &str| Err(ServiceError::new(Code::InvalidTask, message));
     if !(-100..=100).contains(&new.priority) {
-        return wrong("a priority is from -100 to 100");
+        return wrong("priority must be -100 to 100");
     }
     if !(1..=100).contains(&new.max_attempts) {
-        return wrong("max_attempts is from 1 to 100");
+        return wrong("max_attempts must be 1 to 100");
     }
     let is_label = |label: &String| (1..=LONGEST_LABEL).contains(&label.chars().count());
     if new.labels.len() > MOST_LABELS || !new.labels.iter().all(is_label) {
-        return wrong("a task has at most 32 labels, of 1 to 64 characters each");
+        return wrong("a task may have at most 32 labels of 1 to 64 characters each");
     }
     if new.reference.as_ref().is_some_and(|name| name.is_empty() || name.chars().count() > LONGEST_REF) {
-        return wrong("a ref has 1 to 255 characters");
+        return wrong("a ref must have 1 to 255 characters");
     }
     if new.after.len() > MOST_DEPENDENCIES {
-        return wrong("a task waits for at most 1000 others");
+        return wrong("a task may wait for at most 1000 others");
     }
     match new.budget {
         Some(budget) if budget.cost.is_some_and(|cost| !cost.is_finite() || cost < 0.0) => {
-            wrong("the cost of a budget is a number that is not negative")
+            wrong("the cost of a budget must not be negative")
         }
         _ => Ok(()),
     }

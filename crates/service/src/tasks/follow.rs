@@ -27,7 +27,7 @@ impl Tasks {
             Ok(()) => true,
             Err(error) => {
                 if !behind.contains(*session) {
-                    tracing::warn!("no task follows its session {session}: {}", error.text());
+                    tracing::warn!("the task of session {session} cannot be updated: {}", error.text());
                 }
                 // A damaged stream says nothing before it is put right, with a start behind that.
                 error.code == Code::TasksDamaged

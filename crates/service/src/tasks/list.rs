@@ -29,7 +29,7 @@ impl Tasks {
         }
         if let Some(cursor) = &filter.cursor {
             let before = cursor.parse().map_err(|_| {
-                ServiceError::new(Code::InvalidCursor, "the cursor is none that this list gave out")
+                ServiceError::new(Code::InvalidCursor, "the cursor did not come from this list")
                     .hint(Hint::RestartList)
             })?;
             query.before = Some(before);
@@ -41,7 +41,7 @@ impl Tasks {
         query.home_id = match filter.all_homes.as_deref() {
             None | Some("0") => Some(self.store.home_id().to_string()),
             Some("1") => None,
-            Some(_) => return Err(ServiceError::new(Code::InvalidQuery, "all_homes is 1 or 0")),
+            Some(_) => return Err(ServiceError::new(Code::InvalidQuery, "all_homes must be 1 or 0")),
         };
         let page = self.database.list(query)?;
         let tasks = page.tasks.into_iter().map(row_view).collect();
@@ -134,6 +134,6 @@ fn progress(progress: Option<Progress>, usage: Option<rekindle_taskdb::TaskUsage
 
 fn unknown_status() -> ServiceError {
     let statuses = TaskStatus::ALL.iter().map(|status| status.as_str().to_owned()).collect();
-    ServiceError::new(Code::InvalidQuery, "there is no such status of a task")
+    ServiceError::new(Code::InvalidQuery, "there is no such task status")
         .hint(Hint::ChooseStatus { statuses })
 }

@@ -26,7 +26,7 @@ impl Tasks {
                 .filter(|entry| entry.is_usable() && !entry.state.deleted);
             let record = resume_record(task, &self.evidence(task, entry.as_ref()), entry.as_ref());
             if let Err(error) = record.map_or(Ok(()), |record| self.append(vec![record])) {
-                tracing::warn!("{} is not looked at: {}", task.id, error.text());
+                tracing::warn!("{} cannot be checked: {}", task.id, error.text());
             }
         }
         self.follow_all(state.begun().filter_map(|task| task.session_id.as_ref()), &BTreeSet::new())

@@ -34,8 +34,7 @@ impl Tasks {
         let unmet = match self.unmet(&ended, &state, &HashSet::new())? {
             Ok(unmet) => unmet,
             Err(failed) => {
-                let message =
-                    format!("{id} waits for {failed}, which has not ended as it should: retry that first");
+                let message = format!("{id} depends on {failed}, which has failed: retry that first");
                 return Err(ServiceError::new(Code::TaskStateConflict, message));
             }
         };

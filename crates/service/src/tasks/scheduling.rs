@@ -42,7 +42,7 @@ impl Tasks {
         self.wake.stop();
         self.database.leave();
         if let Err(error) = self.store.cache_tasks() {
-            tracing::warn!("what has not ended of the tasks was not written: {}", chain(&error));
+            tracing::warn!("the list of active tasks cannot be written: {}", chain(&error));
         }
     }
 }
@@ -101,7 +101,7 @@ impl Tasks {
         let state = match self.state() {
             Ok(state) => state,
             Err(error) => {
-                tracing::error!("tasks cannot be looked at: {}", error.text());
+                tracing::error!("tasks cannot be checked: {}", error.text());
                 // Steps do not wait for tasks of which nobody knows.
                 let nobody = TasksState::default();
                 let now = self.views.workers.records.time();
@@ -116,7 +116,7 @@ impl Tasks {
             match self.store.cache_tasks() {
                 Ok(_) => *cached = last,
                 Err(error) => {
-                    tracing::warn!("what has not ended of the tasks was not written: {}", chain(&error))
+                    tracing::warn!("the list of active tasks cannot be written: {}", chain(&error))
                 }
             }
         }
@@ -196,7 +196,7 @@ impl Tasks {
                 None => Ok(()),
             };
             if let Err(error) = ended {
-                tracing::warn!(task = %task.id, "it is to end, and cannot be cancelled yet: {}", error.text());
+                tracing::warn!(task = %task.id, "it is due to end, but cannot be cancelled yet: {}", error.text());
             }
         }
     }

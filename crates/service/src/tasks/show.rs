@@ -166,13 +166,13 @@ pub(super) fn why_text(why: &Why<'_>) -> String {
     match why {
         Why::Held(Hold::Until(at)) => format!("until {at}"),
         Why::Held(Hold::After(task)) => format!("after {task}"),
-        Why::Held(Hold::DependencyFailed(task)) => format!("{task} has not ended as it should"),
+        Why::Held(Hold::DependencyFailed(task)) => format!("{task} has not ended successfully"),
         Why::Held(Hold::MissingVariables(names)) => format!("env_missing: {}", names.join(", ")),
-        Why::Total => "as many tasks run as may".into(),
-        Why::Agent(agent) => format!("as many tasks run with {agent} as may"),
-        Why::Label(label) => format!("as many tasks with the label {label} run as may"),
-        Why::Directory(By::Run(run)) => format!("{run} works in its directory"),
+        Why::Total => "the limit of running tasks is reached".into(),
+        Why::Agent(agent) => format!("the limit of running tasks with {agent} is reached"),
+        Why::Label(label) => format!("the limit of running tasks with the label {label} is reached"),
+        Why::Directory(By::Run(run)) => format!("{run} is working in its directory"),
         Why::DayBudget(until) => format!("the budget of the day is used up, until {until}"),
-        Why::Directory(By::Task(task)) => format!("{task} works in its directory, or begins to"),
+        Why::Directory(By::Task(task)) => format!("{task} is working in its directory, or about to"),
     }
 }

@@ -54,7 +54,7 @@ impl Tasks {
     /// Makes a task more or less urgent.
     pub(crate) fn set_priority(&self, id: TaskId, priority: i8, by: &str) -> Result<()> {
         if !(-100..=100).contains(&priority) {
-            return Err(ServiceError::new(Code::InvalidTask, "a priority is from -100 to 100"));
+            return Err(ServiceError::new(Code::InvalidTask, "priority must be -100 to 100"));
         }
         if self.state()?.get(id).is_none() {
             return Err(self.not_open(id)?);
@@ -84,7 +84,7 @@ impl Tasks {
         let run = rows.first().filter(|row| row.kind == TaskKind::Run);
         match run.and_then(|run| run.session_id) {
             Some(session) => {
-                let message = format!("{id} is a run that somebody began by hand: use its session {session}");
+                let message = format!("{id} is a run that was started by hand: use its session {session}");
                 ServiceError::new(Code::TaskStateConflict, message)
             }
             None => unknown(id),

@@ -62,14 +62,14 @@ fn lost_checkpoints(
         let_go += (before - lost.len()) as u64;
     }
     let summary = (let_go > 0).then(|| {
-        let what = format!("Checkpoints whose files are not kept any more, or did not come along with an import: {let_go}.");
-        let remedy = "Nothing to do: what the runs did to their files cannot be shown or undone any more; the sessions are whole.";
+        let what = format!("Checkpoints whose files are no longer kept, or were not part of an import: {let_go}.");
+        let remedy = "Nothing to do: the changes of these runs to their files can no longer be shown or undone; the sessions are complete.";
         Finding::new(Code::CheckpointExpired, layout.blobs(), what, remedy)
     });
     let told = lost.into_iter().map(|(checkpoint, tree, problem)| {
         let (session, seq) = (checkpoint.session, checkpoint.seq);
         let what = format!(
-            "The files of a checkpoint are not all there: {problem}. It is {}, record {seq} of {session}.",
+            "Some files of a checkpoint are missing: {problem}. It is {}, record {seq} of {session}.",
             short_name(&tree)
         );
         let remedy = "Restore blobs/ from a backup, beside what is there. The session is whole: only what this run did to its files \
@@ -149,8 +149,8 @@ fn left_restores(
         findings.push(match serde_json::from_slice::<Journal>(&bytes) {
             Ok(journal) => left_restore(path, &place, &journal, of_session || home::owner(&**disk, layout).is_some()),
             Err(error) => {
-                let what = format!("The journal of a restore of {place} cannot be understood: {error}.");
-                let remedy = "Keep it: it names what was in the directory before. Restore it from a backup, or restore the directory again.";
+                let what = format!("The journal of a restore of {place} cannot be read: {error}.");
+                let remedy = "Keep it: it names the files that the directory had before. Restore it from a backup, or restore the directory again.";
                 Finding::new(Code::RestoreLeft, path, what, remedy)
             }
         });
@@ -160,12 +160,11 @@ fn left_restores(
 
 fn left_restore(path: PathBuf, place: &str, journal: &Journal, goes_on: bool) -> Finding {
     let (from, to) = (short_name(&journal.from), short_name(&journal.to));
-    let what = format!(
-        "A restore of {place} has not come to its end: some files are those of {to}, others still those of {from}."
-    );
+    let what =
+        format!("A restore of {place} was interrupted: some files are from {to}, others still from {from}.");
     let remedy = if goes_on {
         format!(
-            "Nothing to do if it is at work, or a session waits for it: whoever has the home finishes it. Otherwise restore {to} there once more, or {from} to go back."
+            "Nothing to do if it is still running, or a session waits for it: the daemon finishes it. Otherwise restore {to} there once more, or {from} to go back."
         )
     } else {
         format!(

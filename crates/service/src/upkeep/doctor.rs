@@ -46,9 +46,9 @@ pub fn examine(
     match inspect_checkpoints(disk, &offline) {
         Ok(found) => more.extend(found),
         Err(error) => {
-            let what = format!("The checkpoints of runs cannot be looked for: {error}.");
+            let what = format!("The checkpoints of runs cannot be listed: {error}.");
             let path = Layout::new(home).workspaces();
-            let remedy = "Look at it again when the directory can be read.";
+            let remedy = "Check again when the directory can be read.";
             more.push(Finding::new(Code::DirectoryUnreadable, path, what, remedy));
         }
     }
@@ -56,9 +56,9 @@ pub fn examine(
     match inspect_runs(disk, &offline, is_owned) {
         Ok(found) => more.extend(found),
         Err(error) => {
-            let what = format!("The runs of pipelines cannot be looked at: {error}.");
+            let what = format!("The pipeline runs cannot be read: {error}.");
             let path = Layout::new(home).runs();
-            let remedy = "Look at it again when the directory can be read.";
+            let remedy = "Check again when the directory can be read.";
             more.push(Finding::new(Code::DirectoryUnreadable, path, what, remedy));
         }
     }
@@ -77,14 +77,14 @@ pub fn examine(
         let whose = format!("The worktree of {}, which was removed,", leftover.session);
         more.push(match saved {
             Ok(()) => {
-                let what = format!("{whose} is left for nothing.");
-                Finding::new(Code::WorktreeLeft, directory, what, "Have it collected.")
+                let what = format!("{whose} is no longer needed.");
+                Finding::new(Code::WorktreeLeft, directory, what, "Run a garbage collection to remove it.")
             }
             Err(error) => {
                 let (what, branch) =
                     (format!("{whose} is left: {}.", chain(&error)), &leftover.worktree.branch);
                 let remedy = format!(
-                    "Merge its branch {branch}; or throw it away: git -C {} worktree remove -f -f {}.",
+                    "Merge its branch {branch}, or discard it: git -C {} worktree remove -f -f {}.",
                     leftover.worktree.origin,
                     directory.display()
                 );
@@ -99,7 +99,7 @@ pub fn examine(
         more.extend(inspect_task_rows(&offline, rows, watcher));
     }
     if place.exists() && nobody() {
-        let what = "A daemon died and left word where it listened; nobody listens there.";
+        let what = "A daemon died and left the file that says where it listened; nothing listens there.";
         let remedy = "Nothing to do: the next daemon writes its own.";
         more.push(Finding::new(Code::DaemonLeft, place, what, remedy));
     }

@@ -79,7 +79,7 @@ impl GarbageCollector {
     /// Removes what is there for nothing, one after the other: whoever comes second is told so.
     pub(crate) fn collect(&self, asked: GcOptions) -> Result<Collected> {
         let Ok(_only_one) = self.at_work.try_lock() else {
-            let message = "somebody else has this home collected just now";
+            let message = "another garbage collection of this home is running";
             return Err(ServiceError::new(Code::Collecting, message));
         };
         let store = self.store.upgrade().filter(|_| asked.runs_older_than.is_some());
@@ -107,7 +107,7 @@ impl GarbageCollector {
         let collector = self.clone();
         let work = move || collector.collect_by_itself(options);
         if let Err(error) = std::thread::Builder::new().name("collector".into()).spawn(work) {
-            tracing::warn!("the home is not collected this time: {error}");
+            tracing::warn!("the garbage collection is skipped this time: {error}");
         }
     }
 
@@ -145,18 +145,18 @@ impl GarbageCollector {
     }
 
     fn collect_by_itself(&self, options: GcOptions) {
-        tracing::info!("the home is being collected, as once in an interval");
+        tracing::info!("starting the scheduled garbage collection");
         match self.collect(options) {
             Ok(done) => {
                 let (things, bytes, expired) = (done.gone.len(), done.bytes(), done.expired_checkpoints);
                 tracing::info!(
-                    "collected: {things} things, {bytes} bytes; {expired} checkpoints are past their time"
+                    "garbage collection removed {things} items, {bytes} bytes; {expired} checkpoints have expired"
                 );
                 for left in done.failed.iter().chain(&done.left) {
                     tracing::debug!("{} stays: {}", left.path, left.why);
                 }
             }
-            Err(error) => tracing::warn!("the home was not collected: {}", chain(&error)),
+            Err(error) => tracing::warn!("the garbage collection failed: {}", chain(&error)),
         }
     }
 }

@@ -154,9 +154,7 @@ fn holder_standing(
         return match about {
             About::Uses => Standing::Lives,
             About::Unknown => Standing::Orphan,
-            About::Has | About::Strange => {
-                Standing::Quarantined("does not count on it any more, or not yet".into())
-            }
+            About::Has | About::Strange => Standing::Quarantined("does not refer to it, or not yet".into()),
             About::Unusable(why) => Standing::Quarantined(why.clone()),
             About::Quarantined => Standing::Quarantined("is quarantined".into()),
         };
@@ -218,74 +216,74 @@ impl Holder {
     pub fn finding(&self) -> Finding {
         let pid = match &self.seen.lock {
             LockState::Held { note: Some(note), .. } => format!("process {}", note.process.pid),
-            _ => "a process that it does not name".into(),
+            _ => "a process whose id is not recorded".into(),
         };
         let whose = self.session.map_or("its session".into(), |session| format!("session {session}"));
         let (code, what, remedy): (Code, String, &str) = match &self.standing {
             Standing::Lives => (
                 Code::HolderLives,
                 format!("An agent of {whose} lives, held by {pid}."),
-                "Nothing to do: a daemon takes it over, and until then it works on.",
+                "Nothing to do: a daemon takes it over, and until then it keeps working.",
             ),
             Standing::Orphan => (
                 Code::HolderOrphan,
                 format!("An agent lives, held by {pid}, and {whose} is not here: it was deleted, or the home was restored from a backup."),
-                "Nobody ends it by himself, and what it said stays in its journal. If you do not want it, have it ended.",
+                "It is not ended automatically, and its output stays in its journal. End it if you do not want it.",
             ),
             Standing::Quarantined(why) => (
                 Code::HolderQuarantined,
                 format!("An agent lives, held by {pid}, and {whose} {why}."),
-                "It is left alone and works on; nobody commands it until its session can be used again, or is set aside. Then the agent can be ended.",
+                "It is left alone and keeps working, without a daemon, until its session can be used again or is set aside. Then the agent can be ended.",
             ),
             Standing::Copied => (
                 Code::HolderCopied,
-                "This directory is a copy, or was made for a home elsewhere: what it says of processes is not about this home.".into(),
-                "Nothing is signalled because of it. A daemon reads its journal; the original is not concerned.",
+                "This directory is a copy, or was made for another home: the processes it names do not belong to this home.".into(),
+                "No process is signalled because of it. A daemon reads its journal; the original is not affected.",
             ),
             Standing::Busy => (
                 Code::HolderBusy,
-                "The holder is dead, and someone is at work in its directory.".into(),
-                "Nothing to do: a daemon harvests it or removes it at this moment.",
+                "The holder is dead, and another process is working in its directory.".into(),
+                "Nothing to do: a daemon is reading or removing it.",
             ),
             Standing::Unharvested => (
                 Code::HolderUnharvested,
-                format!("The holder is dead, and what its agent said last is in its journal and not yet in the log of {whose}."),
-                "Nothing to do: the next daemon brings it into the log. Do not remove it.",
+                format!("The holder is dead, and the last output of its agent is in its journal but not yet in the log of {whose}."),
+                "Nothing to do: the next daemon copies it into the log. Do not remove it.",
             ),
             Standing::Withheld => (
                 Code::HolderUnharvested,
                 format!("The holder is dead, and {whose} is quarantined: whether its journal is in the log is not known."),
-                "Do not remove it: a daemon sees to it when the session is released.",
+                "Do not remove it: a daemon handles it when the session is released.",
             ),
             Standing::Unclaimed(why) => (
                 Code::HolderUnclaimed,
-                format!("The holder is dead, and {whose} {why}: its journal may be the only place of what the agent said."),
-                "It is kept until you have no use for it.",
+                format!("The holder is dead, and {whose} {why}: its journal may be the only copy of the agent's output."),
+                "It is kept until you remove it.",
             ),
             Standing::Ingested => (
                 Code::HolderIngested,
                 format!("The holder is dead, and everything in its journal is in the log of {whose}."),
-                "Nothing to do: a daemon removes it, and so does a collection of garbage.",
+                "Nothing to do: a daemon or a garbage collection removes it.",
             ),
             Standing::HalfMade => (
                 Code::HolderHalfMade,
-                "A crash left this directory half-made; no agent was ever started from it.".into(),
-                "Nothing to do; a repair takes it away.",
+                "A crash left this directory incomplete; no agent was ever started from it.".into(),
+                "Nothing to do; a repair removes it.",
             ),
             Standing::JournalDamaged(how) => (
                 Code::HolderJournalDamaged,
                 format!("The holder is dead, and its journal is damaged before all of it was in the log of {whose}: {how}."),
-                "The next daemon brings the good part into the log and says that the rest is uncertain. Nothing of it is removed before; restore the file from a backup if you have one.",
+                "The next daemon copies the undamaged part into the log and records that the rest is uncertain. Until then nothing is removed; restore the file from a backup if you have one.",
             ),
             Standing::Newer(what) => (
                 Code::HolderNewer,
-                format!("The holder is of a version that is not known here: {what}."),
+                format!("The holder is from an unknown version: {what}."),
                 "It is left alone. Use the Rekindle that started it.",
             ),
             Standing::Unreadable(why) => (
                 Code::HolderUnreadable,
-                format!("The directory cannot be understood: {why}."),
-                "It is left alone: whether an agent lives behind it is not known. Look at it before you remove it.",
+                format!("The directory cannot be read as a holder's: {why}."),
+                "It is left alone: it is not known whether its agent is alive. Check before you remove it.",
             ),
         };
         let path = self.seen.dir.path();

@@ -56,7 +56,7 @@ fn summary(disk: &SharedDisk, offline: &Offline, run: RunName, state: &PipelineS
             Some(Finding::new(Code::RunSummaryMissing, path, what, remedy))
         }
         Ok(Some(_)) | Err(_) => {
-            let what = format!("run.json of {run} says otherwise than its ledger, which counts.");
+            let what = format!("run.json of {run} differs from its ledger; the ledger is right.");
             Some(Finding::new(Code::RunSummaryDiffers, path, what, remedy))
         }
     }
@@ -82,11 +82,11 @@ fn missing_sessions(
     let Some(first) = missing.first() else { return Ok(None) };
     let more = if missing.len() > 1 { format!(", and {} more", missing.len() - 1) } else { String::new() };
     let path = offline.layout().ledger(run.pipeline_id());
-    let what = format!("Sessions of {run} are not here: {first}{more}.");
+    let what = format!("Sessions of {run} are missing: {first}{more}.");
     let remedy = if state.status == RunStatus::Running {
-        "Import a bundle that has them; or resume the run: a step whose session is gone begins again."
+        "Import a bundle that has them, or resume the run: a step whose session is gone starts again."
     } else {
-        "Nothing to do: what the run came to is in its ledger."
+        "Nothing to do: the result of the run is in its ledger."
     };
     Ok(Some(Finding::new(Code::RunSessionMissing, path, what, remedy)))
 }
@@ -103,7 +103,7 @@ fn missing_files(
     }
     let path = offline.layout().ledger(run.pipeline_id());
     let snapshot = short_name(&tree);
-    let what = format!("The files that {run} goes on with, {snapshot}, are not kept any more.");
-    let remedy = "Import a bundle that has them; or resume the run, and accept the files as they are.";
+    let what = format!("The files that {run} continues with, {snapshot}, are no longer kept.");
+    let remedy = "Import a bundle that has them, or resume the run and accept the files as they are.";
     Some(Finding::new(Code::RunFilesMissing, path, what, remedy))
 }

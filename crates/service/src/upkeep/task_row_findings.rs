@@ -45,8 +45,8 @@ pub(super) fn inspect_task_rows(
                 1 => " of a task".to_owned(),
                 tasks => format!(" of {tasks} tasks"),
             };
-            let what = format!("The database of tasks says something else{of} than the logs: {first}.");
-            let remedy = "Have its rows written anew from the logs.";
+            let what = format!("The task database{of} does not match the logs: {first}.");
+            let remedy = "Have its rows rewritten from the logs.";
             Some(Finding::new(Code::TaskRowsDiffer, place(choice, home), what, remedy))
         }
         Err(CatchUpError::Database(error)) => Some(unreadable(choice, home, &error)),
@@ -80,14 +80,14 @@ pub(super) fn write_task_rows(offline: &Offline, choice: &DatabaseChoice) -> Res
 fn unreadable(choice: &DatabaseChoice, home: &Path, error: &DbError) -> Finding {
     let remedy = match error {
         DbError::Damaged(_) => {
-            "Nothing to do: the next daemon keeps it under another name, and makes another from the logs."
+            "Nothing to do: the next daemon keeps it under another name and builds a new one from the logs."
         }
         DbError::Newer { .. } => {
-            "Use the newer version that made it, or give this one another with [tasks] path in config.toml."
+            "Use the newer version that made it, or set [tasks] path in config.toml to another file."
         }
-        _ => "Tasks go on without it; for lists of them, make it reachable.",
+        _ => "Tasks continue without it; make it reachable to list tasks again.",
     };
-    let what = format!("The database of tasks cannot be read: {}.", chain(error));
+    let what = format!("The task database cannot be read: {}.", chain(error));
     Finding::new(Code::TaskRowsUnreadable, place(choice, home), what, remedy)
 }
 

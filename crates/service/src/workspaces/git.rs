@@ -48,7 +48,7 @@ pub enum GitError {
         source: io::Error,
     },
     /// A directory is in no repository.
-    #[error("{} is in no worktree of a git repository: {said}", directory.display())]
+    #[error("{} is not in a worktree of a git repository: {said}", directory.display())]
     NotRepository {
         /// The directory.
         directory: PathBuf,
@@ -56,13 +56,13 @@ pub enum GitError {
         said: String,
     },
     /// A commit is not there.
-    #[error("the commit {commit} is not in the repository any more")]
+    #[error("the commit {commit} is no longer in the repository")]
     CommitMissing {
         /// The commit.
         commit: String,
     },
     /// A repository has none yet.
-    #[error("{} is in a repository without any commit", directory.display())]
+    #[error("{} is in a repository that has no commit yet", directory.display())]
     NoCommit {
         /// A directory in it.
         directory: PathBuf,
@@ -74,19 +74,19 @@ pub enum GitError {
         name: String,
     },
     /// A name is none for a branch.
-    #[error("{branch} is no name for a branch")]
+    #[error("{branch} is not a valid branch name")]
     BadBranch {
         /// The name.
         branch: String,
     },
     /// A branch is there, and begins elsewhere.
-    #[error("the branch {branch} is there already, and does not begin there")]
+    #[error("the branch {branch} already exists and starts elsewhere")]
     BranchExists {
         /// The branch.
         branch: String,
     },
     /// A branch can be worked on in one worktree at a time.
-    #[error("the branch {branch} is worked on in {}", directory.display())]
+    #[error("the branch {branch} is checked out in {}", directory.display())]
     BranchInUse {
         /// The branch.
         branch: String,
@@ -94,7 +94,7 @@ pub enum GitError {
         directory: PathBuf,
     },
     /// Something is not committed, and would be missing.
-    #[error("what is not committed in {} would be missing: {paths}", directory.display())]
+    #[error("uncommitted changes in {} would be left out: {paths}", directory.display())]
     Uncommitted {
         /// Where.
         directory: PathBuf,
@@ -102,19 +102,19 @@ pub enum GitError {
         paths: String,
     },
     /// What is not committed belongs to another commit.
-    #[error("what is not committed in {} belongs to the commit that it stands at", directory.display())]
+    #[error("uncommitted changes in {} belong to the commit that is checked out there", directory.display())]
     OtherCommit {
         /// Where.
         directory: PathBuf,
     },
     /// A worktree is not there any more.
-    #[error("the worktree {} is not there any more", directory.display())]
+    #[error("the worktree {} no longer exists", directory.display())]
     WorktreeMissing {
         /// Where it was.
         directory: PathBuf,
     },
     /// Something was begun and not finished.
-    #[error("a {what} was begun in {} and not finished", directory.display())]
+    #[error("a {what} was started in {} and not finished", directory.display())]
     Unfinished {
         /// What.
         what: &'static str,
@@ -122,19 +122,19 @@ pub enum GitError {
         directory: PathBuf,
     },
     /// A directory stands at a commit and at no branch.
-    #[error("{} is at no branch", directory.display())]
+    #[error("{} is not on a branch", directory.display())]
     Detached {
         /// The directory.
         directory: PathBuf,
     },
     /// Two branches changed the same place, each in its way.
-    #[error("both sides changed {paths}, each in its way")]
+    #[error("both sides changed {paths} in conflicting ways")]
     Conflict {
         /// Where: the first of the files, and how many more there are.
         paths: String,
     },
     /// Somebody changed what a merge would change.
-    #[error("what is not committed in {} is in the way: {what}", directory.display())]
+    #[error("uncommitted changes in {} are in the way: {what}", directory.display())]
     InTheWay {
         /// Where.
         directory: PathBuf,
@@ -142,7 +142,7 @@ pub enum GitError {
         what: String,
     },
     /// A worktree has work that is nowhere else.
-    #[error("{} has work that is nowhere else: {what}", directory.display())]
+    #[error("{} has work that exists nowhere else: {what}", directory.display())]
     Unsaved {
         /// Where.
         directory: PathBuf,
@@ -158,7 +158,7 @@ pub enum GitError {
         reason: String,
     },
     /// A repository inside a worktree has work that cannot be saved from outside.
-    #[error("the repository {} has changes or commits that are nowhere else", directory.display())]
+    #[error("the repository {} has changes or commits that exist nowhere else", directory.display())]
     InnerRepository {
         /// Where it is.
         directory: PathBuf,
@@ -180,7 +180,7 @@ pub enum GitError {
         why: String,
     },
     /// We are leaving: the next daemon does it.
-    #[error("the daemon is leaving")]
+    #[error("the daemon is shutting down")]
     Stopped,
     /// A file cannot be used.
     #[error("cannot use {}", path.display())]
@@ -215,14 +215,15 @@ impl GitRepository {
         if !told.status.success() {
             return Err(not(said(&told)));
         }
-        let text = String::from_utf8(told.stdout).map_err(|_| not("its path is no text".to_owned()))?;
+        let text =
+            String::from_utf8(told.stdout).map_err(|_| not("its path is not valid UTF-8".to_owned()))?;
         let lines: Vec<&str> = text.split('\n').collect();
         match lines[..] {
             [top, common, below, ""] => {
                 let below = below.trim_end_matches('/').into();
                 Ok(GitRepository { common: common.into(), top: top.into(), below })
             }
-            _ => Err(not("its path cannot be told".to_owned())),
+            _ => Err(not("its path is not known".to_owned())),
         }
     }
 

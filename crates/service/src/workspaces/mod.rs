@@ -78,7 +78,7 @@ pub enum WorkspaceError {
     #[error(transparent)]
     Git(#[from] GitError),
     /// Another restore is at work in the directory.
-    #[error("{} is being restored by somebody else", root.display())]
+    #[error("another process is restoring {}", root.display())]
     Restoring {
         /// The directory.
         root: PathBuf,

@@ -20,7 +20,7 @@ pub(super) fn check(view: &HomeView, findings: &mut Findings) {
     for file in cache.files().unwrap_or_default() {
         match (file.name, cache.read(&file)) {
             (_, Some(Err(why))) => {
-                let what = format!("A result of a step that runs share is passed over: {why}.");
+                let what = format!("A shared result of a step is not used: {why}.");
                 let remedy =
                     "Nothing to do: the step is done once more, and its result takes the place of this one.";
                 findings.add(Finding::new(Code::CachedResultDamaged, file.path, what, remedy));

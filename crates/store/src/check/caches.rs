@@ -77,7 +77,7 @@ impl Caches {
         let path = layout.snapshot(session);
         let (what, remedy) = match self.legacy {
             true => (
-                "The snapshot is of an earlier layout and has what the log does not: title, directory, beginning.",
+                "The snapshot has an earlier layout and has what the log does not: title, directory, start time.",
                 "Nothing to do: keep it; its facts are put into the log when the session is first used.",
             ),
             false => (
@@ -101,13 +101,13 @@ fn problem<T: Cache>(
     let what = match read {
         Ok(Cached::Missing) => return None,
         Ok(Cached::Good(_)) if own => return None,
-        Ok(Cached::Good(_)) => format!("The {word} is that of another session."),
-        Ok(Cached::Unreadable) => format!("The {word} cannot be read or understood."),
+        Ok(Cached::Good(_)) => format!("The {word} belongs to another session."),
+        Ok(Cached::Unreadable) => format!("The {word} cannot be read."),
         Err(LoadError::Newer { found, known, .. }) => {
             let what = format!(
                 "The {word} has version {found}, newer than version {known} which this Rekindle knows."
             );
-            let remedy = "Use a newer Rekindle for this session; the file is left alone and the other sessions are not concerned.";
+            let remedy = "Use a newer Rekindle for this session; the file was not changed, and other sessions are not affected.";
             return Some(Finding::new(newer, path, what, remedy));
         }
         Err(other) => format!("The {word} cannot be read: {other}."),
@@ -190,7 +190,7 @@ pub(super) fn ahead_of_log(view: &HomeView, snapshot: &SessionState, whole: Posi
         return misfit(view, snapshot);
     }
     let what = format!(
-        "The log is good up to record {} at byte {} of {len}, but its snapshot reaches record {} at byte {}.",
+        "The log is undamaged up to record {} at byte {} of {len}, but its snapshot reaches record {} at byte {}.",
         whole.last_seq, whole.log_offset, snapshot.last_seq, snapshot.log_offset
     );
     let finding = Finding::new(Code::LogShorterThanSnapshot, view.home.log(snapshot.id), what, RESTORE);
@@ -205,7 +205,7 @@ pub(super) fn list_ahead(view: &HomeView, index: &Index, whole: &SessionState) -
         return None;
     }
     let what = format!(
-        "The log is good up to record {} at byte {}, but it had {known} bytes when a daemon last left.",
+        "The log is undamaged up to record {} at byte {}, but it had {known} bytes when a daemon last stopped.",
         whole.last_seq, whole.log_offset
     );
     let finding = Finding::new(Code::LogShorterThanList, view.home.log(whole.id), what, RESTORE);
@@ -216,7 +216,7 @@ pub(super) fn list_ahead(view: &HomeView, index: &Index, whole: &SessionState) -
 pub(super) fn tokens_ahead(view: &HomeView, tokens: &TokenIndex, whole: Position) -> Finding {
     let path = view.home.tokens(tokens.id);
     let what = format!(
-        "The token index reaches record {}, but the log is good up to record {} only.",
+        "The token index reaches record {}, but the log is undamaged only up to record {}.",
         tokens.last_seq, whole.last_seq
     );
     let remedy = delete(&path);

@@ -49,7 +49,7 @@ fn reported(view: &HomeView, session: SessionId, crashes: &[Crash]) -> Option<Fi
                  Nothing of it is read or repaired, and its agent is left alone.",
                 quarantine.times()
             );
-            let remedy = "Please report the message; another version tries the session by itself. Release it to have it tried again; to be rid of it, have it set aside.";
+            let remedy = "Please report the message; a different version tries the session again automatically. Release it to try it again, or set it aside to get rid of it.";
             Finding::new(Code::SessionQuarantined, path, what, remedy)
         }
         None => {

@@ -54,7 +54,7 @@ impl ForkedSessions {
         let has_base = view.home.disk.stat(&kept).is_ok();
         let path = if has_base { kept } else { view.home.log(from.session_id) };
         let remedy = format!(
-            "The session works on without it. Restore {} from a backup to have it read again.",
+            "The session works without it. Restore {} from a backup to see it again.",
             path.display()
         );
         if let Some(why) = &history.missing {

@@ -80,7 +80,8 @@ fn description(disk: &dyn Disk, layout: &Layout, findings: &mut Findings) -> Res
     match home::check(disk, layout) {
         Ok(()) => {}
         Err(HomeError::Missing(_)) if disk.stat(&layout.sessions()).is_ok() => {
-            let what = "home.json is missing, and without it no command but this one takes the directory for a home.";
+            let what =
+                "home.json is missing, and without it no other command accepts the directory as a home.";
             findings.add(Finding::new(Code::HomeFileMissing, path, what, remedy));
         }
         Err(HomeError::NotAHome { detail, .. }) => {
@@ -102,8 +103,8 @@ fn access(disk: &dyn Disk, layout: &Layout, findings: &mut Findings) {
     if let Err(error) = access_list::read(disk, layout) {
         let path = layout.access();
         let cause = std::error::Error::source(&error).map(|cause| format!(": {cause}")).unwrap_or_default();
-        let what = format!("Nobody is let in over TCP: {error}{cause}.");
-        let remedy = format!("Put it aside (mv {0} {0}.bad) and make new tokens.", path.display());
+        let what = format!("No client is let in over TCP: {error}{cause}.");
+        let remedy = format!("Set it aside (mv {0} {0}.bad) and create new tokens.", path.display());
         findings.add(Finding::new(Code::AccessUnreadable, path, what, remedy));
     }
 }
@@ -115,7 +116,7 @@ fn trusted_configs(disk: &dyn Disk, layout: &Layout, findings: &mut Findings) {
         let cause = std::error::Error::source(&error).map(|cause| format!(": {cause}")).unwrap_or_default();
         let what = format!("No rekindle.toml is trusted: {error}{cause}.");
         let remedy =
-            format!("Put it aside (mv {0} {0}.bad); each file is asked about once more.", path.display());
+            format!("Set it aside (mv {0} {0}.bad); you are asked about each file again.", path.display());
         findings.add(Finding::new(Code::TrustUnreadable, path, what, remedy));
     }
 }
@@ -124,8 +125,7 @@ fn trusted_configs(disk: &dyn Disk, layout: &Layout, findings: &mut Findings) {
 fn lock(disk: &dyn Disk, layout: &Layout, holding: Holding, findings: &mut Findings) -> bool {
     if home::is_copied(disk, layout) {
         let what = "This home is a copy of another: its lock was made elsewhere.";
-        let remedy =
-            "Nothing to do: what the files say of running processes is not taken to be about this copy.";
+        let remedy = "Nothing to do: what the files say about running processes is not applied to this copy.";
         findings.add(Finding::new(Code::HomeCopied, layout.lock(), what, remedy));
     }
     let owner = match holding {
@@ -146,7 +146,7 @@ fn check_names(disk: &dyn Disk, layout: &Layout, findings: &mut Findings) {
     for directory in needed {
         if matches!(if_exists(disk.stat(&directory)), Ok(None)) {
             let what = "One of the home's directories is missing.";
-            let remedy = "If it was not you who removed it, restore it from a backup; the next start makes an empty one.";
+            let remedy = "If you did not remove it yourself, restore it from a backup; the next start creates an empty one.";
             findings.add(Finding::new(Code::DirectoryMissing, directory, what, remedy));
         }
     }
@@ -163,9 +163,8 @@ fn check_imports(disk: &dyn Disk, layout: &Layout, findings: &mut Findings) {
         return;
     }
     for path in staging::leftovers(disk, layout).unwrap_or_default() {
-        let what = "The import of a bundle was cut short, and this is left of it; no session needs it.";
-        let remedy =
-            "Nothing to do: the next import removes it, and so does whoever collects what nobody needs.";
+        let what = "The import of a bundle was interrupted, and this is a leftover; no session needs it.";
+        let remedy = "Nothing to do: the next import or garbage collection removes it.";
         findings.add(Finding::new(Code::ImportLeft, path, what, remedy));
     }
 }
@@ -191,7 +190,7 @@ pub(super) fn unknown(directory: &Path, entry: &Entry) -> Finding {
         let remedy = format!("Nothing to do, or remove it while no Rekindle runs: rm {}", path.display());
         return Finding::new(Code::TemporaryFile, path, what, remedy);
     }
-    let what = "This is none of Rekindle's files; it is left alone.";
+    let what = "This is not one of Rekindle's files; it is left alone.";
     Finding::new(Code::ForeignName, path, what, "Move it elsewhere if you know it.")
 }
 

@@ -83,7 +83,7 @@ impl KeptFiles {
                 Ok(_) if index < passed || matches!(stop, Stop::Damaged(_)) => {}
                 Ok(snapshot) => {
                     let what = format!(
-                        "The log is good up to record {last_seq}, but snapshot {} was taken at record {}.",
+                        "The log is undamaged up to record {last_seq}, but snapshot {} was taken at record {}.",
                         file.name, snapshot.seq
                     );
                     let path = view.home.log(session);
@@ -101,11 +101,11 @@ fn unusable(session: SessionId, file: SnapshotFile, error: &SnapshotError) -> Fi
     let what = format!("Snapshot {} cannot be used: {}.", file.name, with_causes(error));
     let (code, remedy) = match error {
         SnapshotError::Version { .. } => {
-            let remedy = "Use a newer Rekindle for it; it is left alone, and the session is not concerned.";
+            let remedy = "Use a newer Rekindle for it; it was not changed, and the session is not affected.";
             (Code::KeptSnapshotNewer, remedy)
         }
         SnapshotError::Corrupted { .. } | SnapshotError::Io(_) | SnapshotError::NotFound { .. } => {
-            let remedy = "Restore the file from a backup if there is one. The log has every record up to it, so that the session \
+            let remedy = "Restore the file from a backup if there is one. The log has every record up to it, so the session \
                  itself has lost nothing.";
             (Code::KeptSnapshotDamaged, remedy)
         }

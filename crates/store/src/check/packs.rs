@@ -49,11 +49,11 @@ fn describe(found: PackFinding) -> Finding {
             (Code::PackDamaged, format!("The pack is damaged{which}: {detail}."), RESTORE)
         }
         PackFindingKind::Index => {
-            let remedy = "A repair moves it away; it is then made again from its pack.";
+            let remedy = "A repair moves it away; it is then rebuilt from its pack.";
             (Code::PackIndexDamaged, format!("The index of a pack is damaged: {detail}."), remedy)
         }
         PackFindingKind::IndexMissing => {
-            let remedy = "Nothing to do: it is made again from its pack when something is next written.";
+            let remedy = "Nothing to do: it is rebuilt from its pack at the next write.";
             (Code::PackIndexMissing, "The index of a pack is missing.".to_owned(), remedy)
         }
     };

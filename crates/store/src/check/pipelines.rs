@@ -39,9 +39,8 @@ fn check_names(view: &HomeView, run: PipelineId, findings: &mut Findings) {
     let entries = list(&*view.raw, &directory, findings);
     let is_there = |path: &Path| entries.iter().any(|entry| directory.join(&entry.name) == path);
     if let Some(compressed) = compressed.as_ref().filter(|path| is_there(path) && is_there(&ours[0])) {
-        let what =
-            "The ledger of a run is there as it was written and compressed: one of them was to be removed.";
-        let remedy = "Nothing to do: the first of them counts, and the next start removes one.";
+        let what = "The ledger of a run exists both plain and compressed: one of them was to be removed.";
+        let remedy = "Nothing to do: the plain one is used, and the next start removes one of them.";
         findings.add(Finding::new(Code::LedgerTwice, compressed.clone(), what, remedy));
     }
     for entry in entries {
@@ -69,8 +68,7 @@ fn check_ledger(view: &HomeView, run: PipelineId, findings: &mut Findings) {
         _ => None,
     };
     if let Some(damage) = loaded.damage.or(lost) {
-        let what =
-            format!("The ledger of a pipeline run is damaged behind record {last}: {}.", damage.detail);
+        let what = format!("The ledger of a pipeline run is damaged after record {last}: {}.", damage.detail);
         return findings.add(Finding::new(Code::LogDamaged, path, what, RESTORE).byte(damage.offset));
     }
     if let Some(found) = pending.and_then(|done| wal::pending_of(view, run.into(), done)) {
@@ -81,7 +79,7 @@ fn check_ledger(view: &HomeView, run: PipelineId, findings: &mut Findings) {
     }
     // Of a run that was never begun there is nothing but the directory.
     if last == 0 && view.raw.stat(&view.home.run_summary(run)).is_ok() {
-        let what = "The ledger of a pipeline run is gone, of which there is a summary.";
+        let what = "The ledger of a pipeline run is missing; only its summary exists.";
         findings.add(Finding::new(Code::LogDamaged, path, what, RESTORE));
     }
 }

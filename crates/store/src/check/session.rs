@@ -128,13 +128,13 @@ pub(super) fn check(
         }
         Stop::Damaged(damage) => {
             let last = replay.state.last_seq;
-            let what = format!("The log is damaged behind record {last}: {}.", damage.detail);
+            let what = format!("The log is damaged after record {last}: {}.", damage.detail);
             let finding = Finding::new(Code::LogDamaged, path, what, RESTORE);
             checked.findings.push(finding.of(session).byte(damage.offset).line(lines + 1));
         }
     }
     if replay.state.deleted {
-        let what = "The session is deleted, and its files are still there.";
+        let what = "The session is deleted, but its files still exist.";
         let remedy = "Nothing to do: the removal is finished by the next start.";
         let path = view.home.log(session);
         checked.findings.push(Finding::new(Code::DeletionUnfinished, path, what, remedy).of(session));
@@ -253,7 +253,7 @@ fn odd_records(
     let odd = replay.oddities.iter().filter(|(seq, _)| !unreadable.contains(seq)).take(MAX_RECORDS_NAMED);
     odd.map(|(seq, why)| {
         let what = format!("Record {seq} cannot follow what came before it: {why}.");
-        let remedy = "Nothing is lost and the record is passed over; please report how it came about.";
+        let remedy = "Nothing is lost and the record is ignored; please report how it came about.";
         Finding::new(Code::RecordOdd, view.home.log(session), what, remedy).of(session).seq(*seq)
     })
     .collect()

@@ -131,19 +131,19 @@ fn check_other_files(view: &HomeView, names: &[Entry], sessions: &[SessionId], f
             | SessionFile::DamageNote(id)
                 if !has_log(&id) && is_aside(&*view.raw, &view.home, id) =>
             {
-                let what =
-                    "The session was being set aside in damaged/ when that was cut short; this is left.";
+                let what = "Setting the session aside in damaged/ was interrupted; this is a leftover.";
                 let remedy = "A repair finishes it.";
                 findings.add(Finding::new(Code::AsideUnfinished, path, what, remedy).of(id));
             }
             SessionFile::DamageNote(id) if !has_log(&id) && !removed(&id) => {
-                let what = "A note says that records of this session are missing, and its log is gone too.";
+                let what =
+                    "A note says that records of this session are missing, and its log is missing too.";
                 let remedy = "Restore the log from a backup, and keep the note until then.";
                 findings.add(Finding::new(Code::LogMissing, path, what, remedy).of(id));
             }
             // A removal takes the log last: a snapshot without one means that the log was taken away.
             SessionFile::Snapshot(id) if !has_log(&id) && !removed(&id) => {
-                let what = "The session's log is gone; this snapshot is what is left of it.";
+                let what = "The session's log is missing; this snapshot is all that is left of it.";
                 let remedy =
                     "Restore the log from a backup, and keep this: it may be the only copy of what it says.";
                 findings.add(Finding::new(Code::LogMissing, path, what, remedy).of(id));
@@ -210,10 +210,9 @@ fn check_lost(
     };
     let last_owner = last_owner_of(&*view.raw, &view.home);
     for id in crate::missing_logs::lost(&*view.raw, &view.home, index, last_owner, known) {
-        let what =
-            "The session's log is gone: it was there when the last daemon left, by the list of sessions.";
+        let what = "The session's log is missing: according to the list of sessions it existed when the last daemon stopped.";
         let remedy = format!(
-            "Restore the log from a backup, and keep {} until then: it may have the only copy of what is known of it.",
+            "Restore the log from a backup, and keep {} until then: it may be the only copy of what is known about the session.",
             view.home.index().display()
         );
         findings.add(Finding::new(Code::LogMissing, view.home.log(id), what, remedy).of(id));
@@ -241,22 +240,20 @@ fn add_summary(
     match view.raw.stat(&path) {
         Err(_) => {
             let what = "The list cache is missing.";
-            let remedy = "Nothing to do: the next start reads the snapshots one by one and writes it again.";
+            let remedy = "Nothing to do: the next start rebuilds it from the snapshots.";
             findings.add(Finding::new(Code::IndexMissing, path, what, remedy));
         }
         Ok(_) if index.is_empty() => {
-            let what = "The list cache cannot be read, or there is nothing in it.";
-            let remedy = format!(
-                "It is a cache: delete it, and the next start writes it again: rm {}",
-                path.display()
-            );
+            let what = "The list cache cannot be read, or is empty.";
+            let remedy =
+                format!("It is a cache: delete it, and the next start rebuilds it: rm {}", path.display());
             findings.add(Finding::new(Code::IndexUnreadable, path, what, remedy));
         }
         Ok(_) if behind > 0 || stray > 0 => {
             let what = format!(
-                "Entries of the list cache that are not of their log's length: {behind}; whose session is gone: {stray}."
+                "Entries of the list cache that do not match the length of their log: {behind}; entries without a session: {stray}."
             );
-            let remedy = "Nothing to do: such entries are passed over.";
+            let remedy = "Nothing to do: such entries are ignored.";
             findings.add(Finding::new(Code::IndexBehind, path, what, remedy));
         }
         Ok(_) => {}

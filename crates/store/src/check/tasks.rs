@@ -22,14 +22,14 @@ pub(super) fn check(view: &HomeView, findings: &mut Findings) {
     let loaded = match load_stream(&view.home, TasksState::default(), None) {
         Ok(loaded) => loaded,
         Err(error) => {
-            let what = format!("The log of the tasks cannot be read: {error}.");
+            let what = format!("The task log cannot be read: {error}.");
             let remedy = format!("Make it readable: chmod 600 {}", path.display());
             return findings.add(Finding::new(Code::LogUnreadable, path, what, remedy));
         }
     };
     let last = loaded.fold.position().last_seq;
     if let Some(damage) = &loaded.damage {
-        let what = format!("The log of the tasks is damaged behind record {last}: {}.", damage.detail);
+        let what = format!("The task log is damaged after record {last}: {}.", damage.detail);
         return findings.add(Finding::new(Code::LogDamaged, path, what, RESTORE).byte(damage.offset));
     }
     if let Some(torn) = loaded.torn {
@@ -37,8 +37,7 @@ pub(super) fn check(view: &HomeView, findings: &mut Findings) {
     }
     let reaches = cached.map_or(0, |cached| Fold::position(&cached).last_seq);
     if reaches > last {
-        let what =
-            format!("The log of the tasks ends at record {last}, but its cache knows record {reaches}.");
+        let what = format!("The task log ends at record {last}, but its cache reaches record {reaches}.");
         findings.add(Finding::new(Code::LogDamaged, path, what, RESTORE));
     }
 }

@@ -27,7 +27,7 @@ pub(super) fn check(view: &HomeView, offline: &Offline, findings: &mut Findings)
     if let Some(torn) = offline.wal_torn.as_ref().filter(|_| !view.owned) {
         let path = view.home.segment(torn.segment);
         let what = format!("The write-ahead log ends in the middle of a write: {}.", torn.detail);
-        let remedy = "Nothing to do: a crash was survived, and what was never whole was never answered.";
+        let remedy = "Nothing to do: a crash was survived, and the incomplete write was never acknowledged.";
         findings.add(Finding::new(Code::WalTorn, path, what, remedy).byte(torn.offset));
     }
 }
@@ -49,8 +49,7 @@ fn check_names(view: &HomeView, findings: &mut Findings) {
     for entry in list(&*view.raw, &directory, findings) {
         let kept = entry.name.strip_suffix(DAMAGED_SUFFIX);
         if kept.is_some_and(|name| segment_number(name).is_some()) {
-            let what =
-                "This segment was damaged, or a session was, when the home was opened earlier; it was kept.";
+            let what = "This segment, or a session in it, was damaged when the home was opened earlier; it was kept.";
             let remedy = "Keep it until the damaged sessions are restored, then remove it.";
             findings.add(Finding::new(Code::WalKept, directory.join(&entry.name), what, remedy));
         } else if segment_number(&entry.name).is_none() && entry.name != "reserve" {
@@ -73,14 +72,14 @@ pub(super) fn pending_of(view: &HomeView, stream: StreamId, completion: &Complet
         Completion::Refilled { .. } | Completion::Repaired { .. } if view.owned => return None,
         Completion::Refilled { bytes } => {
             let what =
-                format!("A crash was survived: {bytes} bytes of records are in the write-ahead log alone.");
+                format!("A crash was survived: {bytes} bytes of records are only in the write-ahead log.");
             Finding::new(Code::LogRefill, path, what, "Nothing to do: the next start completes the log.")
         }
         Completion::Repaired { offset, cut_bytes, refilled, healed: true } => {
             let what = format!(
                 "{cut_bytes} bytes of the log are damaged, and the write-ahead log still has the {refilled} records."
             );
-            let remedy = "Nothing to do but look after the disk: the next start heals the log.";
+            let remedy = "Nothing to do, but check the disk: the next start repairs the log.";
             Finding::new(Code::LogHeal, path, what, remedy).byte(*offset)
         }
         Completion::Repaired { offset, cut_bytes, refilled: 0, healed: false } => {
@@ -94,8 +93,10 @@ pub(super) fn pending_of(view: &HomeView, stream: StreamId, completion: &Complet
             Finding::new(Code::LogRefill, path, what, remedy).byte(*offset)
         }
         Completion::Damaged(damage) => {
-            let what =
-                format!("The log does not reach what the write-ahead log vouches for: {}.", damage.detail);
+            let what = format!(
+                "The log lacks records that the write-ahead log says were written: {}.",
+                damage.detail
+            );
             Finding::new(Code::LogDamaged, path, what, RESTORE).byte(damage.offset)
         }
     };
@@ -103,19 +104,19 @@ pub(super) fn pending_of(view: &HomeView, stream: StreamId, completion: &Complet
 }
 
 /// What to do about records that are gone.
-pub(super) const RESTORE: &str = "Restore the file from a backup; until then the records before it can be read and none can be added. To give up what is lost, have the session set aside.";
+pub(super) const RESTORE: &str = "Restore the file from a backup; until then the records before it can be read and none can be added. To give up what is lost, set the session aside.";
 
 /// Says that a log ends in something that never counted.
 pub(super) fn torn(path: std::path::PathBuf, offset: u64, len: u64, half_list: bool) -> Finding {
     let (code, what) = if half_list {
         (
             Code::LogHalfList,
-            format!("A crash was survived: the last {len} bytes are records of a list whose end is missing."),
+            format!("A crash was survived: the last {len} bytes are records of an incomplete write."),
         )
     } else {
         (Code::LogTorn, format!("A crash was survived: the last {len} bytes never became a record."))
     };
-    let remedy = "Nothing to do: they were never answered, and the next use of the session cuts them off.";
+    let remedy = "Nothing to do: they were never answered, and the next use of the session removes them.";
     Finding::new(code, path, what, remedy).byte(offset)
 }
 

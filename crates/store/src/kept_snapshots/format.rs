@@ -93,7 +93,7 @@ fn decode_with(
     let body = plain.len().checked_sub(CHECKSUM_SUFFIX).map(|at| plain.split_at(at));
     let (body, suffix) = body.ok_or_else(|| corrupted("it is too short".into()))?;
     if suffix != format!(",\"checksum\":\"{}\"}}", checksum(body)).as_bytes() {
-        return Err(corrupted("its checksum does not fit its contents".into()));
+        return Err(corrupted("its checksum does not match its contents".into()));
     }
     let read = match version {
         Some(version) if version == newest => serde_json::from_slice(&plain),

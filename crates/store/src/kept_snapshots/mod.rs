@@ -152,7 +152,10 @@ impl KeptSnapshots {
             })?;
         if (snapshot.session_id, snapshot.seq) != (session, name.seq) {
             let (of, seq) = (snapshot.session_id, snapshot.seq);
-            return Err(SnapshotError::Corrupted { path, detail: format!("it is of {of} at record {seq}") });
+            return Err(SnapshotError::Corrupted {
+                path,
+                detail: format!("it is a snapshot of {of} at record {seq}"),
+            });
         }
         Ok((file, snapshot))
     }

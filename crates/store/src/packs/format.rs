@@ -118,7 +118,7 @@ impl Object<'_> {
             Method::Zstd => decompress(self.stored, self.plain).map_err(|error| error.to_string())?,
         };
         if bytes.len() != self.plain || BlobId::of(&bytes) != self.id {
-            return Err("its bytes do not have the hash in its header".into());
+            return Err("its bytes do not match the hash in its header".into());
         }
         Ok(bytes)
     }
@@ -175,7 +175,7 @@ impl Header {
         let method = match self.method {
             0 if self.stored == self.plain => Method::Plain,
             1 => Method::Zstd,
-            other => return Err(format!("it is stored in an unknown way ({other})")),
+            other => return Err(format!("it is stored in an unknown format ({other})")),
         };
         Ok(Object { id: self.id, method, plain: self.plain as usize, stored })
     }
@@ -230,7 +230,7 @@ impl<'a> Scanner<'a> {
         let damaged = |offset, id, detail: &str| Ok(Step::Damaged { offset, id, detail: detail.to_owned() });
         if self.at == 0 {
             if self.fill(MAGIC.len())? != MAGIC {
-                return damaged(0, None, "it does not begin as a pack does");
+                return damaged(0, None, "it does not start like a pack");
             }
             self.at = MAGIC.len() as u64;
         }
@@ -244,7 +244,7 @@ impl<'a> Scanner<'a> {
         }
         let header = Header::read(header);
         if !header.is_possible() {
-            return damaged(offset, None, "there is no header of an object");
+            return damaged(offset, None, "an object's header is missing");
         }
         let whole = HEADER + header.stored as usize;
         let bytes = self.fill(whole)?;

@@ -91,10 +91,10 @@ impl Index {
     /// Reads an index. `name` is that of its pack, and the hash that the index must have.
     pub(crate) fn read(bytes: Vec<u8>, name: Option<PackId>) -> Result<Index, String> {
         if name.is_some_and(|name| PackId::of_index(&bytes) != name) {
-            return Err("it does not have the hash that its name says".into());
+            return Err("it does not match the hash in its name".into());
         }
         if bytes.len() < HEAD || &bytes[..8] != MAGIC {
-            return Err("it does not begin as an index does".into());
+            return Err("it does not start like an index".into());
         }
         let number = |at: usize| u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]);
         let (count, pack_len) = (number(8) as usize, u64::from(number(12)));
@@ -110,7 +110,7 @@ impl Index {
                 || u64::from(row.offset) < begins
                 || row.end() > pack_len
             {
-                return Err("its rows are not sorted, or lead out of the pack".into());
+                return Err("its rows are not sorted, or point outside the pack".into());
             }
             before = Some(row.id);
             slots[slot_of(&row.id, bits) + 1] += 1;

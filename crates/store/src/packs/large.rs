@@ -147,7 +147,7 @@ pub(crate) fn copy_verified(
         sink.write_all(&chunk[..read]).map_err(CopyError::Sink)?;
     }
     if hasher.finalize().as_bytes() != id.as_bytes() {
-        return Err(CopyError::Damaged("its bytes do not have the hash in its name".into()));
+        return Err(CopyError::Damaged("its bytes do not match the hash in its name".into()));
     }
     Ok(size)
 }

@@ -130,13 +130,13 @@ impl Stored {
         let damaged = |detail: &str| damaged_at(path, row, detail);
         let bytes = match read_stored(file, row) {
             Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
-                return Err(damaged("the pack ends before its end"));
+                return Err(damaged("the pack is cut off"));
             }
             outcome => outcome.at_path("read", path)?,
         };
         let header = Header::read(&bytes);
         if header.id != row.id || header.stored != row.stored || !header.is_possible() {
-            return Err(damaged("another object stands where the index says it is"));
+            return Err(damaged("there is a different object where the index says it is"));
         }
         header.object(&bytes[HEADER..]).map_err(|detail| damaged(&detail))?;
         Ok(Stored { bytes })

@@ -70,8 +70,7 @@ pub(crate) fn verify(
     let len = rows.last().map_or(0, Row::end);
     let rebuilt = encode(&mut rows, len);
     if whole && PackId::of_index(&rebuilt) != id {
-        let detail =
-            "its objects are not those that its name stands for: some are missing or were added".into();
+        let detail = "its objects do not match its name: some are missing or were added".into();
         found(PackFinding { kind: PackFindingKind::Pack, path, byte: Some(len), object: None, detail });
     }
     let (kind, byte, detail) = match (index_bytes, index) {
@@ -115,7 +114,7 @@ impl Walk<'_, '_> {
             end = row.end();
             let wrong = match self.scanner.step_to(offset)? {
                 Step::Object(_, object) if is(row, &object) => object.unpack().err(),
-                Step::Object(..) => Some("another object stands where the index says it is".into()),
+                Step::Object(..) => Some("there is a different object where the index says it is".into()),
                 Step::End => Some("the pack ends before it".into()),
                 Step::Damaged { detail, .. } => Some(detail),
             };
@@ -124,7 +123,7 @@ impl Walk<'_, '_> {
             }
         }
         if self.scanner.len() > end {
-            self.damaged(end, None, "there are bytes behind the last object");
+            self.damaged(end, None, "there is data after the last object");
         }
         Ok(())
     }

@@ -24,13 +24,13 @@ pub enum ForkError {
     #[error("a fork begins with session.created, which says what it is forked from")]
     NoFork,
     /// There is a session of this id.
-    #[error("session {0} exists")]
+    #[error("session {0} already exists")]
     Exists(SessionId),
     /// The parent is being removed.
     #[error("session {0} is being removed")]
     ParentGone(SessionId),
     /// The parent has no such record.
-    #[error("record {seq} of session {session} is not there, or is another")]
+    #[error("record {seq} of session {session} is missing or different")]
     NoSuchRecord {
         /// The parent.
         session: SessionId,

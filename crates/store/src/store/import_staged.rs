@@ -19,19 +19,19 @@ use crate::session_files;
 #[derive(Debug, thiserror::Error)]
 pub enum ImportStagedError {
     /// There is a session of this id.
-    #[error("session {0} is here already")]
+    #[error("session {0} already exists here")]
     Exists(SessionId),
     /// Nothing of that id was staged.
     #[error("no log of session {0} was staged")]
     NotStaged(SessionId),
     /// There is a run of this name.
-    #[error("run {0} is here already")]
+    #[error("run {0} already exists here")]
     RunExists(RunName),
     /// Nothing of that run was staged.
     #[error("no ledger of run {0} was staged")]
     RunNotStaged(RunName),
     /// The write-ahead log could not be cleared of what it may have of an earlier session of this id.
-    #[error("the write-ahead log cannot be put in order before the bundle is taken in")]
+    #[error("the write-ahead log cannot be written out before the bundle is imported")]
     Checkpoint(#[source] io::Error),
     /// A file cannot be moved.
     #[error(transparent)]

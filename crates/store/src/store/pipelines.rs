@@ -25,7 +25,7 @@ impl<C: Commits> Store<C> {
         }
         let _made_once = self.loading.lock(pipeline.into());
         if self.has_pipeline(pipeline)? {
-            let what = format!("pipeline run {pipeline} exists");
+            let what = format!("pipeline run {pipeline} already exists");
             return Err(io::Error::new(io::ErrorKind::AlreadyExists, what));
         }
         // Before its first record: a log in a directory that a power cut takes would go with it.

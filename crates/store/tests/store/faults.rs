@@ -529,7 +529,7 @@ fn random_faults_never_make_a_store_panic_or_stick() {
 #[test]
 fn errors_name_the_remedy() {
     let full = AppendError::StorageFull(Arc::new(io::ErrorKind::StorageFull.into()));
-    assert!(full.to_string().contains("free some room"));
+    assert!(full.to_string().contains("free some disk space"));
     let unknown = AppendError::OutcomeUnknown(Arc::new(io::ErrorKind::Other.into()));
     assert!(unknown.to_string().contains("idempotency key"));
 }

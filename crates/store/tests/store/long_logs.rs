@@ -74,7 +74,7 @@ fn a_changed_byte_is_found_anywhere_in_a_long_log() {
         let loaded = long.load(&changed);
         let damage = loaded.damage.expect("it is found");
         assert_eq!(damage.offset, long.start(seq) as u64, "record {seq}: {damage}");
-        assert_eq!(damage.detail, format!("the hash of record {seq} does not fit"));
+        assert_eq!(damage.detail, format!("the hash of record {seq} does not match"));
         assert_eq!(loaded.state.last_seq, seq as u64 - 1);
     }
 }
@@ -88,7 +88,7 @@ fn a_record_that_is_missing_from_a_long_log_is_found() {
     let loaded = long.load(&changed);
     let damage = loaded.damage.expect("it is found");
     assert_eq!(damage.offset, long.start(seq) as u64);
-    assert_eq!(damage.detail, format!("record {} stands where {seq} belongs", seq + 1));
+    assert_eq!(damage.detail, format!("found record {} where {seq} was expected", seq + 1));
     assert_eq!(loaded.state.last_seq, seq as u64 - 1);
 }
 

@@ -63,7 +63,7 @@ pub struct NewFork {
 
 /// A place in a history. A cut is always between two runs: a record within one rounds down.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
-#[serde(untagged, expecting = "a place is the number of a record, a run's id or a snapshot's name")]
+#[serde(untagged, expecting = "a place to fork at is a record number, a run id or a snapshot name")]
 pub enum ForkAt {
     /// Behind the last run that had ended by this record.
     Seq(

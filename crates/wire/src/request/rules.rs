@@ -20,7 +20,7 @@ pub(super) fn at_least_a_second<'de, D: serde::Deserializer<'de>>(
 
 /// Reads the number of a record, which is not 0.
 pub(super) fn number_of_record<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<u64, D::Error> {
-    positive(deserializer)?.ok_or_else(|| D::Error::custom("the number of a record is expected"))
+    positive(deserializer)?.ok_or_else(|| D::Error::custom("expected a record number"))
 }
 
 /// Reads an object that may be left out: the fields of a list would be taken by their order.

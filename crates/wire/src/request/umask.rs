@@ -16,7 +16,9 @@ impl std::str::FromStr for Umask {
     fn from_str(text: &str) -> Result<Umask, String> {
         let digits = (1..=4).contains(&text.len()) && text.bytes().all(|byte| matches!(byte, b'0'..=b'7'));
         let umask = u32::from_str_radix(text, 8).ok().filter(|umask| digits && *umask <= 0o777);
-        umask.map(Umask).ok_or_else(|| format!("{text:?} is no umask: it is three octal digits, such as 022"))
+        umask
+            .map(Umask)
+            .ok_or_else(|| format!("{text:?} is not a umask: write three octal digits, such as 022"))
     }
 }
 

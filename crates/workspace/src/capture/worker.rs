@@ -251,7 +251,9 @@ impl<'s, 'a> Worker<'s, 'a> {
             if stamp.size > MAX_IGNORE_FILE_BYTES {
                 let path = self.shared.absolute(&path);
                 let limit = MAX_IGNORE_FILE_BYTES >> 20;
-                self.output.notes.push(format!("{} is above {limit} MiB and not honoured", path.display()));
+                self.output
+                    .notes
+                    .push(format!("{} is larger than {limit} MiB and is ignored", path.display()));
                 return None;
             }
             let id = match known {

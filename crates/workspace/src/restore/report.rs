@@ -82,7 +82,7 @@ pub enum LeftWhy {
     #[error("not removed, because it appeared after the restore began")]
     Appeared,
     /// The capture of the present state skipped what is there now.
-    #[error("not replaced, because what is there now could not be captured")]
+    #[error("not replaced, because the current file could not be captured")]
     SkippedNow,
     /// A directory has something in it that is in no tree: ignored, skipped, or `.git`.
     #[error("the directory has files in it that are in no snapshot")]
@@ -91,10 +91,10 @@ pub enum LeftWhy {
     #[error("a socket, pipe or device is in the way")]
     Special,
     /// It changed while the restore was looking at it or at work.
-    #[error("it was changed by somebody else during the restore")]
+    #[error("another program changed it during the restore")]
     Changed,
     /// What is there could not be read, so that there would be no way back.
-    #[error("what is there now cannot be captured: {0}")]
+    #[error("the current file cannot be captured: {0}")]
     NotCaptured(String),
     /// The system refused.
     #[error("the system refused: {0}")]
@@ -130,7 +130,7 @@ pub enum RestoreError {
         problem: ContentProblem,
     },
     /// The store could not keep the way back. Nothing was changed.
-    #[error("what is at `{}` now could not be kept for the way back; nothing was changed", Shown(.path))]
+    #[error("the current content of `{}` could not be kept for undoing the restore; nothing was changed", Shown(.path))]
     Undo {
         /// What was to be kept.
         path: Vec<u8>,
@@ -179,6 +179,6 @@ pub enum ContentProblem {
     #[error("cannot be read")]
     Unreadable(#[source] io::Error),
     /// Its length or its bytes are not those that were named.
-    #[error("is damaged: its bytes are not those that the snapshot names")]
+    #[error("is damaged: its bytes do not match the snapshot")]
     Damaged,
 }

@@ -123,7 +123,7 @@ impl Repository {
             Ok(paths) => (paths.below(&self.prefix), None),
             Err(reason) => {
                 let index = self.git_dir.join("index");
-                let note = format!("what git tracks is not known: cannot read {}: {reason}", index.display());
+                let note = format!("cannot tell what git tracks: cannot read {}: {reason}", index.display());
                 (TrackedPaths::default(), Some(note))
             }
         })
@@ -216,7 +216,7 @@ fn read_limited(path: &Path, limit: u64) -> io::Result<Vec<u8>> {
     let file = File::from(rustix::fs::open(path, flags, Mode::empty())?);
     let length = file.metadata()?;
     if !length.is_file() || length.len() > limit {
-        return Err(io::Error::other("it is no regular file or too large"));
+        return Err(io::Error::other("it is not a regular file, or is too large"));
     }
     let mut bytes = Vec::with_capacity(length.len() as usize);
     file.take(limit).read_to_end(&mut bytes)?;

@@ -5,7 +5,7 @@
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum IndexError {
     /// It does not begin as an index does.
-    #[error("it is no index")]
+    #[error("it is not a git index")]
     Signature,
     /// A version that this does not know.
     #[error("its version is {0}, and only 2, 3 and 4 are understood")]

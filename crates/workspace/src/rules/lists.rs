@@ -68,11 +68,11 @@ fn compile(list: &str, patterns: &[String], notes: &mut Vec<String>) -> Gitignor
     let mut builder = GitignoreBuilder::new("");
     for pattern in patterns {
         if let Err(error) = builder.add_line(None, pattern) {
-            notes.push(format!("`{pattern}` in [workspace] {list} is not understood and left out: {error}"));
+            notes.push(format!("`{pattern}` in [workspace] {list} is not valid and is ignored: {error}"));
         }
     }
     builder.build().unwrap_or_else(|error| {
-        notes.push(format!("[workspace] {list} is not understood and left out: {error}"));
+        notes.push(format!("[workspace] {list} is not valid and is ignored: {error}"));
         Gitignore::empty()
     })
 }

@@ -261,7 +261,7 @@ fn an_index_that_cannot_be_read_is_a_note() {
     let broken = Repository::at(place.path()).expect("a repository");
     assert_eq!(broken.tracked(b"a", false), Tracked::No);
     let note = broken.note().expect("a note");
-    assert!(note.contains("what git tracks is not known") && note.contains("it is no index"), "{note}");
+    assert!(note.contains("cannot tell what git tracks") && note.contains("it is not a git index"), "{note}");
 }
 
 #[test]

@@ -30,7 +30,7 @@ pub enum Wrong {
     #[error("it does not begin with `rktree1`")]
     Magic,
     /// It has more than [`MAX_TREE_BYTES`].
-    #[error("it is larger than a tree object may be")]
+    #[error("it is too large for a tree object")]
     TooLarge,
     /// It ends in the middle of an entry.
     #[error("it ends in the middle of an entry")]

@@ -30,7 +30,7 @@ pub struct Snap(String);
 /// A text that names no tree.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "`{0}` names no snapshot of a workspace: expected `snap-` and 4 to 64 lowercase hex digits, or a tree hash of 64 digits"
+    "`{0}` is not the name of a workspace snapshot: expected `snap-` and 4 to 64 lowercase hex digits, or a tree hash of 64 digits"
 )]
 pub struct SnapError(String);
 
@@ -38,10 +38,10 @@ pub struct SnapError(String);
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NotResolved {
     /// No tree's hash begins so.
-    #[error("no snapshot of a workspace is called {0}")]
+    #[error("there is no workspace snapshot called {0}")]
     NotFound(Snap),
     /// More than one tree's hash begins so: `snap_ambiguous`.
-    #[error("{name} may be {}; give more digits", list(.candidates, *.more))]
+    #[error("{name} is not unique: it may be {}; give more digits", list(.candidates, *.more))]
     Ambiguous {
         /// The name.
         name: Snap,

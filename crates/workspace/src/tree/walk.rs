@@ -39,13 +39,13 @@ pub enum WalkError {
         source: io::Error,
     },
     /// The bytes of an object are not those that its name stands for.
-    #[error("tree object {id} is damaged: its bytes have another hash")]
+    #[error("tree object {id} is damaged: its bytes do not match its hash")]
     WrongHash {
         /// Which one.
         id: BlobId,
     },
     /// The bytes are what was named, and no tree object.
-    #[error("{id} is no tree object")]
+    #[error("{id} is not a tree object")]
     Invalid {
         /// Which one.
         id: BlobId,

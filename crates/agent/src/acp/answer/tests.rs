@@ -34,8 +34,8 @@ fn permissions_are_answered_by_kind_or_id() {
     {"jsonrpc":"2.0","id":"7","result":{"outcome":{"outcome":"selected","optionId":"b"}}}
     {"jsonrpc":"2.0","id":"7","result":{"outcome":{"outcome":"selected","optionId":"z"}}}
     {"jsonrpc":"2.0","id":"7","result":{"outcome":{"outcome":"cancelled"}}}
-    there is no option "reject_once"; there is z (reject_always), a (allow_once), b (allow_always)
-    there is no option "1"; there is z (reject_always), a (allow_once), b (allow_always)
+    there is no option "reject_once"; choose from z (reject_always), a (allow_once), b (allow_always)
+    there is no option "1"; choose from z (reject_always), a (allow_once), b (allow_always)
     the question does not take text: choose an option
     "#);
 }

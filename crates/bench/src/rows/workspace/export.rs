@@ -68,7 +68,7 @@ pub(crate) fn run(context: &Context) -> anyhow::Result<Vec<Row>> {
 fn session(home: &Path, root: &Path) -> anyhow::Result<SessionId> {
     let store = open(home)?;
     let session = make_sessions(&store, 1)?[0];
-    let root = root.to_str().context("its path is no text")?.to_owned();
+    let root = root.to_str().context("its path is not valid UTF-8")?.to_owned();
     let updated = SessionUpdated { working_dir: Some(root.into()), ..SessionUpdated::default() };
     store.append(Append::durable(session, vec![updated.into()]))?;
     Ok(session)

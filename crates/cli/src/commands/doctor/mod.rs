@@ -41,7 +41,7 @@ use bar::Bar;
   rekindle doctor --home /backup/rekindle
   rekindle doctor --json | jq '.findings[] | select(.severity == \"error\")'
   rekindle doctor --repair --dry-run          # what would be done
-  rekindle stop && rekindle doctor --repair   # agents work on
+  rekindle stop && rekindle doctor --repair   # agents keep working
   rekindle doctor --repair --set-aside 01khz0p6r8 --keep-prefix
   rekindle doctor --release 01khz0p6r8        # try it again, though it made the daemon crash")]
 pub(crate) struct Args {

@@ -12,7 +12,7 @@ pub(super) fn run(context: &Context, name: &str) -> Result<Exit, Failure> {
     if let Some(client) = context.daemon()? {
         let session = find_live(Some(name), context, &client)?;
         let body = client.post(&format!("/api/sessions/{session}/release"), &json!({}))?;
-        return context.acknowledge(body, format_args!("{session} is released, and tried again"));
+        return context.acknowledge(body, format_args!("{session} is released and is tried again"));
     }
     let home = context.offline()?;
     let (session, layout) = (find_offline(name, &home)?, home.layout());
@@ -26,7 +26,7 @@ pub(super) fn run(context: &Context, name: &str) -> Result<Exit, Failure> {
     })?;
     let text = match released {
         true => format!("{session} is released: the next daemon tries it again"),
-        false => format!("{session} was not quarantined; nothing is to be released"),
+        false => format!("{session} was not quarantined; there is nothing to release"),
     };
     context.acknowledge(json!({"session_id": session, "released": released}).to_string(), text)
 }

@@ -51,7 +51,7 @@ fn refused(error: RepairError) -> Failure {
     match error {
         RepairError::Offline(error) => error.into(),
         RepairError::Home(error @ HomeError::Locked { .. }) => Failure::failed("home_in_use", error).hint(
-            "rekindle stop first, agents work on; then repair, and the next command starts a daemon again. --dry-run works beside one",
+            "run rekindle stop first, agents keep working; then repair, and the next command starts a daemon again. --dry-run works while one is running",
         ),
         RepairError::Home(error) => error.into(),
     }
@@ -90,7 +90,9 @@ fn confirmed(context: &Context) -> Result<bool, Failure> {
     for orphan in orphans {
         anstream::eprintln!("{}", wrap(&sanitise::line(&orphan.what), output::width(), "", "  "));
     }
-    anstream::eprint!("End what no session here knows? What was said stays in the journals. [y/N] ");
+    anstream::eprint!(
+        "End the agents that no session here knows? Their output stays in the journals. [y/N] "
+    );
     let mut answer = String::new();
     std::io::stdin().read_line(&mut answer)?;
     Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
@@ -122,11 +124,11 @@ fn print_text(
         writeln!(out, "{}", summary(&repaired.before))?;
     }
     if let Some(path) = &repaired.kept_in {
-        let what = format!("What was taken away or changed is kept in {}", path.display());
+        let what = format!("What was removed or changed is kept in {}", path.display());
         writeln!(out, "{}", wrap(&sanitise::line(&what), output::width(), "", ""))?;
     }
     if repaired.done.is_empty() {
-        writeln!(out, "{}", styled(DIM, "nothing here can be repaired, or needs to be"))?;
+        writeln!(out, "{}", styled(DIM, "there is nothing here to repair"))?;
     }
     let orphans = repaired.now().kinds.get(&Code::HolderOrphan).copied().unwrap_or(0);
     if orphans > 0 && !args.dry_run && !args.yes {

@@ -161,7 +161,7 @@ fn tell(
             }
         }
         if let ([session], [], false) = (sessions, runs, args.dry_run) {
-            anstream::eprintln!("go on with: {}", ours(format_args!("send {} TEXT", session.id)));
+            anstream::eprintln!("continue with: {}", ours(format_args!("send {} TEXT", session.id)));
         }
         Ok(())
     })
@@ -180,7 +180,7 @@ fn notes(session: &ImportedSession, restored: Option<BlobId>, dry_run: bool) -> 
     let mut notes = session.notes.clone();
     if session.lost_run {
         notes.push(
-            "a run was going on when it was exported: it is interrupted, and what it did since is not known"
+            "a run was in progress when it was exported: it is interrupted, and what it did since is not known"
                 .into(),
         );
     }
@@ -193,14 +193,16 @@ fn notes(session: &ImportedSession, restored: Option<BlobId>, dry_run: bool) -> 
     if let Some(place) = &session.transcript {
         let goes = if dry_run { "would go" } else { "is" };
         notes.push(format!(
-            "what its agent wrote down itself {goes} where the agent looks for it: {}",
+            "its agent's own transcript {goes} where the agent looks for it: {}",
             place.display()
         ));
     }
     if session.checkpoints > 0 {
         let are = if session.checkpoints == 1 { "is" } else { "are" };
         let states = plural(session.checkpoints as u64, "state");
-        notes.push(format!("{states} of its files {are} here: rekindle diff and rekindle rewind know them"));
+        notes.push(format!(
+            "{states} of its files {are} here: rekindle diff and rekindle rewind can use them"
+        ));
     }
     // With files comes the directory.
     if restored.is_none() && !Path::new(&session.working_dir).is_dir() {
@@ -227,7 +229,7 @@ fn whole_path(path: &Path) -> Result<String, Failure> {
             .flat_map(Path::components)
             .fold(real, |real, name| real.join(name));
     }
-    let bad = |_| Failure::usage("no_directory", format!("{}: its path is no text", path.display()));
+    let bad = |_| Failure::usage("no_directory", format!("{}: its path is not valid UTF-8", path.display()));
     whole.into_os_string().into_string().map_err(bad)
 }
 

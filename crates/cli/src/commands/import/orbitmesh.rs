@@ -20,7 +20,7 @@ use crate::commands::Context;
 pub(super) fn run(context: &Context, args: &Args) -> Result<Exit, Failure> {
     let Args { path: directory, dry_run, .. } = args;
     if !directory.is_dir() {
-        let message = format!("{} is no directory", directory.display());
+        let message = format!("{} is not a directory", directory.display());
         return Err(Failure::usage("no_directory", message).hint("name the directory with the files"));
     }
     let options = ImportOptions {
@@ -33,9 +33,9 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<Exit, Failure> {
     let outcome = outcome.map_err(|error| {
         let failure = Failure::from(error);
         match failure.code() {
-            "home_in_use" => {
-                failure.hint("rekindle stop ends the daemon, and agents work on; then import again")
-            }
+            "home_in_use" => failure.hint(
+                "run rekindle stop, which ends the daemon while agents keep working; then import again",
+            ),
             _ => failure,
         }
     })?;
@@ -56,7 +56,7 @@ fn provider(name: &str) -> Result<Provider, Failure> {
 fn whole_path(path: &Path) -> Result<String, Failure> {
     let bad = |why: String| Failure::usage("no_directory", format!("{}: {why}", path.display()));
     let whole = std::fs::canonicalize(path).map_err(|error| bad(error.to_string()))?;
-    whole.into_os_string().into_string().map_err(|_| bad("its path is no text".into()))
+    whole.into_os_string().into_string().map_err(|_| bad("its path is not valid UTF-8".into()))
 }
 
 fn print_text(out: &mut dyn Write, dry_run: bool, outcome: &Imported) -> Result<(), Failure> {
@@ -75,7 +75,7 @@ fn print_text(out: &mut dyn Write, dry_run: bool, outcome: &Imported) -> Result<
         writeln!(out, "{}", line(session))?;
     }
     for session in &outcome.known {
-        writeln!(out, "{}  {}", line(session), styled(DIM, "is here already"))?;
+        writeln!(out, "{}  {}", line(session), styled(DIM, "already exists here"))?;
     }
     for skipped in &outcome.skipped {
         let place = match skipped.line {

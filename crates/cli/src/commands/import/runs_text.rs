@@ -31,7 +31,7 @@ pub(super) fn tell(runs: &[ImportedRun], known: &[SessionId], restored: Option<B
         && run.status != RunStatus::Completed
     {
         let force = if run.status == RunStatus::Running { "" } else { " --force" };
-        anstream::eprintln!("go on with: {}", ours(format_args!("pipeline resume {}{force}", run.run_id)));
+        anstream::eprintln!("continue with: {}", ours(format_args!("pipeline resume {}{force}", run.run_id)));
     }
 }
 
@@ -54,7 +54,7 @@ pub(super) fn tell_results(results: &ImportedResults, dry_run: bool) {
 fn notes(run: &ImportedRun, restored: Option<BlobId>) -> Vec<String> {
     let mut notes = Vec::new();
     if let (Some(next), true) = (&run.next, run.lost_attempt) {
-        notes.push(format!("{next} was going on when it was exported: it begins again"));
+        notes.push(format!("{next} was in progress when it was exported: it starts again"));
     }
     if restored.is_none() && !Path::new(&run.working_dir).is_dir() {
         notes.push(format!("there is no directory {} here; --into names another", run.working_dir));
@@ -63,11 +63,11 @@ fn notes(run: &ImportedRun, restored: Option<BlobId>) -> Vec<String> {
         Some(tree) if restored != Some(tree) => {
             let name = short_name(&tree);
             notes.push(format!(
-                "the files that it goes on with are kept as {name}: pipeline resume --on-drift restore puts them into its directory"
+                "the files that it continues with are kept as {name}: pipeline resume --on-drift restore puts them into its directory"
             ));
         }
         Some(_) => {}
-        None => notes.push("the files that it goes on with are not in the bundle".into()),
+        None => notes.push("the files that it continues with are not in the bundle".into()),
     }
     notes
 }

@@ -31,7 +31,7 @@ pub(super) struct Args {
 
 pub(super) fn run(context: &Context, args: &Args) -> Result<Exit, Failure> {
     let outbox = read_outbox(&*context.disk(), &Layout::new(&context.home).outbox()).map_err(|error| {
-        Failure::failed("outbox_unreadable", error).hint("rekindle doctor looks at the home")
+        Failure::failed("outbox_unreadable", error).hint("rekindle doctor checks the home")
     })?;
     let now = SystemClock.now();
     let mut shown: Vec<&Told> = outbox.recent().rev().take(args.count).collect();
@@ -39,7 +39,7 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<Exit, Failure> {
     let waiting = |(sink, queue): (&str, &Queue)| json!({"sink": sink, "waiting": queue.len(), "since": queue.oldest(), "next": rests_until(queue, now), "why": queue.why()});
     let queues: Vec<_> = outbox.queues().filter(|(_, queue)| !queue.is_empty()).map(waiting).collect();
     if !queues.is_empty() && context.daemon()?.is_none() {
-        eprintln!("no daemon runs: what waits is sent by the next one");
+        eprintln!("no daemon is running: the next one sends what is waiting");
     }
     context
         .print(&json!({"deliveries": shown, "waiting": queues}), |out| Ok(text(out, &shown, &outbox, now)?))
@@ -61,7 +61,7 @@ fn text(out: &mut dyn Write, shown: &[&Told], outbox: &Outbox, now: Timestamp) -
         writeln!(out, "{}", styled(WARN, output::cut(&waits, output::width())))?;
     }
     if shown.is_empty() && outbox.as_of().is_none() {
-        writeln!(out, "nobody was ever told anything: [notify.sinks.NAME] in config.toml says whom to tell")?;
+        writeln!(out, "no notification was ever sent: add a sink in [notify.sinks.NAME] of config.toml")?;
     } else if shown.is_empty() {
         writeln!(out, "nothing was delivered yet")?;
     }

@@ -26,7 +26,7 @@ pub(super) fn run(context: &Context, _: &Args) -> Result<Exit, Failure> {
             vec![(BOLD, sink.name().to_owned()), (PLAIN, sink.describe()), problem]
         };
         let bell = |name: &&str| {
-            let rings = (DIM, "rings where somebody watches: rekindle ps --watch".to_owned());
+            let rings = (DIM, "rings the terminal of rekindle ps --watch".to_owned());
             vec![(BOLD, (*name).to_owned()), (PLAIN, "bell".to_owned()), rings]
         };
         let rows: Vec<_> = sinks.sinks.iter().map(row).chain(bells.iter().map(bell)).collect();
@@ -34,7 +34,7 @@ pub(super) fn run(context: &Context, _: &Args) -> Result<Exit, Failure> {
             writeln!(out, "{}", line.trim_end())?;
         }
         if sinks.sinks.is_empty() && sinks.bells.is_empty() {
-            writeln!(out, "nobody is told anything: [notify.sinks.NAME] in config.toml says whom to tell")?;
+            writeln!(out, "no notifications are sent: add a sink in [notify.sinks.NAME] of config.toml")?;
         }
         Ok(())
     })

@@ -39,15 +39,12 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<Exit, Failure> {
         Some(name) => vec![find(&sinks, name)?],
     };
     if chosen.is_empty() {
-        return Err(Failure::usage(
-            "no_sinks",
-            "no sink is configured that a message could be sent through".into(),
-        )
-        .hint("write [notify.sinks.NAME] into config.toml, with type, and url or command"));
+        return Err(Failure::usage("no_sinks", "no sink is configured that can send a message".into())
+            .hint("add [notify.sinks.NAME] to config.toml, with type, and url or command"));
     }
     let daemon = context.daemon()?;
     if daemon.is_none() {
-        eprintln!("no daemon runs: sent from here, with the variables of this shell");
+        eprintln!("no daemon is running: sent from here, with the variables of this shell");
     }
     let mut all_taken = true;
     let mut out = output::stdout();
@@ -70,7 +67,7 @@ fn by_daemon(daemon: &Client, sink: &Sink) -> Result<SinkTested, Failure> {
     match daemon.post_patiently("/api/notify/test", &TestSink { sink: name.to_owned() }) {
         Ok(answer) => read(&answer),
         Err(failure) if failure.code() == "sink_unknown" => {
-            let why = format!("the daemon has not read it yet: {} makes it", ours("restart"));
+            let why = format!("the daemon has not read it yet: run {}", ours("restart"));
             Ok(SinkTested { sink: name.to_owned(), delivered: false, why: Some(why), took_ms: 0 })
         }
         Err(failure) => Err(failure),
@@ -87,20 +84,17 @@ fn from_here(sink: &Sink) -> SinkTested {
 fn find<'a>(sinks: &'a Sinks, name: &str) -> Result<&'a Sink, Failure> {
     sinks.sinks.iter().find(|sink| sink.name() == name).ok_or_else(|| {
         if sinks.bells.iter().any(|bell| bell.name() == name) {
-            let message = format!("{name} is a bell, which rings on the terminal of whoever watches");
+            let message = format!("{name} is a bell, which rings in a terminal that watches");
             return Failure::usage("sink_is_bell", message)
-                .hint(format!("{} is where it rings", ours("ps --watch")));
+                .hint(format!("watch with {}", ours("ps --watch")));
         }
         let names: Vec<&str> = sinks.sinks.iter().map(Sink::name).collect();
         let hint = match names.is_empty() {
             true => "no sink is configured".to_owned(),
             false => format!("there are {}", names.join(", ")),
         };
-        Failure::usage(
-            "sink_unknown",
-            format!("there is no sink {name:?} that a message could be sent through"),
-        )
-        .hint(hint)
+        Failure::usage("sink_unknown", format!("there is no sink {name:?} that can send a message"))
+            .hint(hint)
     })
 }
 

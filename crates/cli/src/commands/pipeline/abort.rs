@@ -29,5 +29,5 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<Exit, Failure> {
     let body = AbortPipeline { reason: args.reason.clone() };
     let answer = client.post_once(&format!("{}/abort", path(&run.run_id)), &body)?;
     let again = ours(format_args!("pipeline resume {} --force", run.run_id));
-    context.acknowledge(&answer, format_args!("aborted {}; {again} has it go on all the same", run.run_id))
+    context.acknowledge(&answer, format_args!("aborted {}; {again} continues it anyway", run.run_id))
 }

@@ -49,7 +49,7 @@ impl ExecutionArgs {
                     Ok(value) => drop(env.entry(name.clone()).or_insert(value)),
                     Err(_) if env.contains_key(name) => {}
                     Err(_) => anstream::eprintln!(
-                        "note: rekindle.toml hands {name} to an agent, and it is not set here"
+                        "note: rekindle.toml passes {name} to an agent, but it is not set in this shell"
                     ),
                 }
             }

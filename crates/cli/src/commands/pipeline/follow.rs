@@ -146,7 +146,7 @@ fn sum_up(client: &Client, run: &Watched) {
 fn say_how_to_come_back(watched: &[Watched]) {
     for run in watched.iter().filter(|run| run.exit.is_none()) {
         let again = ours(format_args!("pipeline log -f {}", run.followee.run_id));
-        anstream::eprintln!("{} goes on; come back with: {again}", run.followee.run_id);
+        anstream::eprintln!("{} continues; come back with: {again}", run.followee.run_id);
     }
 }
 
@@ -160,10 +160,10 @@ impl Watched {
             Heard::Pending(_) => self.looked = Instant::now().checked_sub(LOOK).unwrap_or(self.looked),
             Heard::Words(_) | Heard::Back { away: false } => {}
             Heard::Away => screen.note("note: the daemon went away; waiting for the next one"),
-            Heard::Back { away: true } => screen.note("note: a daemon is there again"),
+            Heard::Back { away: true } => screen.note("note: a daemon is running again"),
             Heard::Reset { last_seq } => {
                 screen.note(&format!(
-                    "note: the end of the ledger was lost in a crash; it goes on behind record {last_seq}"
+                    "note: the end of the ledger was lost in a crash; it continues after record {last_seq}"
                 ));
             }
             Heard::Deleted => {

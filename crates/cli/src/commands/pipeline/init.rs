@@ -39,7 +39,7 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<Exit, Failure> {
     write(Path::new(FILE), text.as_bytes(), args.force).map_err(|error| {
         let message = format!("{FILE} cannot be written: {error}");
         match error.kind() {
-            ErrorKind::AlreadyExists => Failure::usage("config_exists", format!("there is a {FILE} already"))
+            ErrorKind::AlreadyExists => Failure::usage("config_exists", format!("{FILE} already exists"))
                 .hint("--force replaces it; `rekindle pipeline validate` says what is wrong with it"),
             _ => Failure::failed("config_unwritable", io::Error::new(error.kind(), message)),
         }
@@ -49,7 +49,7 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<Exit, Failure> {
         &json!({"file": FILE, "agents": {"builder": agents.0, "reviewer": agents.1}, "check": check}),
         |out| {
             writeln!(out, "wrote {FILE}: {}", roles.text())?;
-            writeln!(out, "say in it what is to be done, then: rekindle pipeline validate")?;
+            writeln!(out, "describe your task in it, then run: rekindle pipeline validate")?;
             Ok(())
         },
     )?;

@@ -45,7 +45,7 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<Exit, Failure> {
     let json = serde_json::to_string(&list).map_err(|error| Failure::failed("output", error))?;
     context.print(&json, |out| {
         if list.pipelines.is_empty() {
-            writeln!(out, "there are no such runs; `rekindle pipeline run` starts one")?;
+            writeln!(out, "there are no such runs; start one with `rekindle pipeline run`")?;
         }
         Ok(write_runs(out, &list.pipelines, SystemClock.now(), output::width())?)
     })
@@ -56,5 +56,5 @@ fn status(text: &str) -> Result<RunStatus, String> {
     RunStatus::ALL
         .into_iter()
         .find(|status| status.as_str() == text)
-        .ok_or_else(|| format!("a status is one of {}", words()))
+        .ok_or_else(|| format!("expected a status: one of {}", words()))
 }

@@ -38,7 +38,7 @@ fn read(root: &Path) -> Result<Project, Failure> {
         Failure::usage("config_unreadable", format!("{} cannot be read: {why}", path.display()))
     };
     let whole = |path: &Path| {
-        path.to_str().map(str::to_owned).ok_or_else(|| unreadable("its path is no text".into()))
+        path.to_str().map(str::to_owned).ok_or_else(|| unreadable("its path is not valid UTF-8".into()))
     };
     let size = path.metadata().map_err(|error| unreadable(error.to_string()))?.len();
     if size > MAX_PROJECT_CONFIG as u64 {
@@ -46,7 +46,8 @@ fn read(root: &Path) -> Result<Project, Failure> {
     }
     let bytes = std::fs::read(&path).map_err(|error| unreadable(error.to_string()))?;
     let text = String::from_utf8(bytes).map_err(|_| {
-        unreadable("it is no UTF-8".into()).hint("`rekindle pipeline validate` says where; save it as UTF-8")
+        unreadable("it is not valid UTF-8".into())
+            .hint("`rekindle pipeline validate` says where; save it as UTF-8")
     })?;
     let config = rekindle_project::check(&text).map_err(|problems| invalid(&path, &problems))?;
     let file = ProjectFile { path: whole(&path)?, text };
@@ -60,7 +61,7 @@ fn invalid(path: &Path, problems: &[rekindle_project::Located]) -> Failure {
         told.push(format!("and {} more", problems.len() - TOLD));
     }
     Failure::usage("config_invalid", told.join("\n"))
-        .hint("put it right and try again; nothing was started. `rekindle pipeline validate` checks it")
+        .hint("fix it and try again; nothing was started. `rekindle pipeline validate` checks it")
 }
 
 /// Returns the directory that is meant, without links on the way.
@@ -74,11 +75,11 @@ impl Project {
         match self.config.tasks.as_slice() {
             [only] => Ok(only.id.clone()),
             [] => Err(Failure::usage("task_missing", format!("{} has no task", self.file.path))
-                .hint("say in [[tasks]] what is to be done; `rekindle pipeline init` shows how")),
+                .hint("describe what is to be done in [[tasks]]; `rekindle pipeline init` shows how")),
             several => {
                 let ids: Vec<&str> = several.iter().map(|task| task.id.as_str()).collect();
-                Err(Failure::usage("no_task", "there are several tasks, and none is named".into())
-                    .hint(format!("--task with one of {}", ids.join(", "))))
+                Err(Failure::usage("no_task", "there are several tasks: name one".into())
+                    .hint(format!("use --task with one of {}", ids.join(", "))))
             }
         }
     }

@@ -98,7 +98,7 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<Exit, Failure> {
     for change in &resumed.config_changes {
         let change = sanitise::line(change);
         anstream::eprintln!(
-            "note: {change} is another thing in rekindle.toml by now; the run goes by what it was started with"
+            "note: {change} has changed in rekindle.toml; the run uses what it was started with"
         );
     }
     if !resumed.resumed {
@@ -106,7 +106,7 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<Exit, Failure> {
         return Ok(Exit::Ok);
     }
     if args.execution.detach {
-        anstream::eprintln!("{} goes on", run.run_id);
+        anstream::eprintln!("{} continues", run.run_id);
         return Ok(Exit::Ok);
     }
     let known = run.last_seq;

@@ -140,7 +140,7 @@ fn request(context: &Context, args: &Args, project: Option<&Project>) -> Result<
         ([], Some(project)) => vec![project.only_task()?],
         ([], None) => {
             return Err(Failure::usage("no_task", "no task is named".into())
-                .hint("--task ID; rekindle.toml of the daemon's machine has them"));
+                .hint("name one with --task ID; they are in rekindle.toml on the daemon's machine"));
         }
         (named, _) => named.to_vec(),
     };
@@ -151,7 +151,9 @@ fn request(context: &Context, args: &Args, project: Option<&Project>) -> Result<
     let branch = args.worktree.clone().filter(|branch| !branch.is_empty());
     if tasks.len() > 1 && (args.worktree.is_none() || branch.is_some()) {
         let message = "several tasks need a worktree each: one run writes to a directory at a time";
-        return Err(Failure::usage("no_worktree", message.into()).hint("--worktree, without a branch's name"));
+        return Err(
+            Failure::usage("no_worktree", message.into()).hint("use --worktree without a branch name")
+        );
     }
     let working_dir = match project {
         Some(project) => {
@@ -196,7 +198,7 @@ fn print_names(context: &Context, answer: &[u8], runs: &[PipelineView]) -> Resul
         out.flush()?;
         let name = runs.first().map(|run| format!(" {}", run.run_id)).filter(|_| runs.len() == 1);
         let follow = ours(format_args!("pipeline log -f{}", name.unwrap_or_default()));
-        anstream::eprintln!("it goes on in the background; follow it with: {follow}");
+        anstream::eprintln!("it continues in the background; follow it with: {follow}");
         Ok(())
     })
 }

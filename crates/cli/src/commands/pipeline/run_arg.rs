@@ -80,7 +80,7 @@ pub(in crate::commands) fn find(name: &str, client: &Client) -> Result<PipelineV
         Some(Named::Prefix(prefix)) => prefix,
         None => {
             let shown: String = name.chars().take(48).collect();
-            let message = format!("{shown:?} is not the name of a run, nor the beginning of one");
+            let message = format!("{shown:?} is neither the name of a run nor the beginning of one");
             return Err(Failure::usage("bad_run_name", message).hint("rekindle pipeline ls lists them"));
         }
     };
@@ -93,15 +93,18 @@ pub(in crate::commands) fn find(name: &str, client: &Client) -> Result<PipelineV
         (_, Some(last)) => {
             let names: Vec<&str> =
                 found.iter().chain([&last]).take(NAMED).map(|run| run.run_id.as_str()).collect();
-            Err(Failure::usage("run_ambiguous", format!("{prefix} could be {}", names.join(", ")))
-                .hint("give more of it"))
+            Err(Failure::usage(
+                "run_ambiguous",
+                format!("{prefix} is not unique: it may be {}", names.join(", ")),
+            )
+            .hint("give more of it"))
         }
     }
 }
 
 fn unknown(name: &str) -> Failure {
     Failure::usage("run_unknown", format!("there is no run {name}"))
-        .hint("rekindle pipeline ls lists those there are, on the home and the daemon that are meant")
+        .hint("rekindle pipeline ls lists the runs of this home and daemon")
 }
 
 /// Returns the latest run of the project that we are in.

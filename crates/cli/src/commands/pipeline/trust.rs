@@ -21,9 +21,8 @@ pub(super) fn check(given: Option<BlobId>, project: &Project) -> Result<(), Fail
     let hash = project.file.hash();
     match given {
         Some(given) if given != hash => {
-            let message =
-                format!("{} is not the file with the hash {given}: it has {hash}", project.file.path);
-            Err(Failure::usage(UNTRUSTED, message).hint("look at it again; what was trusted is another file"))
+            let message = format!("{} does not have the hash {given}: its hash is {hash}", project.file.path);
+            Err(Failure::usage(UNTRUSTED, message).hint("review it again: the file has changed"))
         }
         _ => Ok(()),
     }
@@ -36,11 +35,11 @@ pub(super) fn ask(context: &Context, project: &Project) -> Result<BlobId, Failur
         let message =
             format!("{} is not trusted yet in {}: nothing was started", project.file.path, project.root);
         return Err(
-            Failure::usage(UNTRUSTED, message).hint(format!("look at what it runs, then: --trust {hash}"))
+            Failure::usage(UNTRUSTED, message).hint(format!("review what it runs, then use --trust {hash}"))
         );
     }
     anstream::eprint!("{}", config_text(&project.file, &project.config));
-    if confirmed("Is this file trusted in this directory from now on?")? {
+    if confirmed("Trust this file in this directory from now on?")? {
         return Ok(hash);
     }
     Err(Failure::usage(UNTRUSTED, "the file is not trusted: nothing was started".into()))
@@ -54,9 +53,10 @@ pub(super) fn ask_for_run(
 ) -> Result<BlobId, Failure> {
     let (hash, place) = (run.config_hash, sanitise::line(&run.origin));
     if !can_ask(context) {
-        let message = format!("what {} was started with is not trusted in {place}", run.run_id);
+        let message =
+            format!("the configuration that {} was started with is not trusted in {place}", run.run_id);
         return Err(Failure::usage(UNTRUSTED, message).hint(format!(
-            "`{} {}` shows it; then: --trust {hash}",
+            "`{} {}` shows it; then use --trust {hash}",
             ours("pipeline log --json"),
             run.run_id
         )));
@@ -65,16 +65,19 @@ pub(super) fn ask_for_run(
         "{}",
         styled(
             WARN,
-            format_args!("what {} was started with is not trusted in {place}. It runs:", run.run_id)
+            format_args!(
+                "the configuration that {} was started with is not trusted in {place}. It runs:",
+                run.run_id
+            )
         )
     );
     for line in config_runs(config) {
         anstream::eprintln!("  {}", sanitise::line(&line));
     }
-    if confirmed("Is that trusted in this directory from now on?")? {
+    if confirmed("Trust it in this directory from now on?")? {
         return Ok(hash);
     }
-    Err(Failure::usage(UNTRUSTED, "it is not trusted: nothing goes on".into()))
+    Err(Failure::usage(UNTRUSTED, "it is not trusted: nothing continues".into()))
 }
 
 #[cfg(test)]

@@ -262,7 +262,7 @@ fn daemon_text(daemon: Daemon) -> Option<&'static str> {
     match daemon {
         Daemon::Unknown | Daemon::Tells => None,
         Daemon::None => Some("no daemon answers; this is from disk"),
-        Daemon::WentAway => Some("the daemon went away; agents work on"),
+        Daemon::WentAway => Some("the daemon went away; agents keep working"),
     }
 }
 

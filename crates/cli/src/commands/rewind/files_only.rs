@@ -30,7 +30,7 @@ pub(super) fn run(
     args: &Args,
 ) -> Result<Exit, Failure> {
     if !args.yes && can_ask(context) {
-        anstream::eprintln!("the files of {id} go back to before {}; the session goes on", plan.run_id);
+        anstream::eprintln!("the files of {id} go back to before {}; the session continues", plan.run_id);
         if let Some(tree) = plan.tree.filter(|_| context.server.is_none()) {
             workspace::show_changes(context, Path::new(&plan.working_dir), tree)?;
         }
@@ -70,17 +70,17 @@ fn await_end(client: &Client, id: &str, after: u64) -> Result<String, Failure> {
         }
         Heard::Deleted | Heard::Reset { .. } => {
             let gone =
-                anyhow::anyhow!("the session changed under our hands: what became of its files is not known");
+                anyhow::anyhow!("the session changed in the meantime: what became of its files is not known");
             let _ = tell.send(Err(Failure::failed("moved", gone).hint("rekindle log says what happened")));
             false
         }
         Heard::Away => {
-            anstream::eprintln!("note: the daemon went away; its successor goes on with the files");
+            anstream::eprintln!("note: the daemon went away; the next one continues with the files");
             true
         }
         _ => true,
     });
-    let lost = |_| Failure::failed("lost", anyhow::anyhow!("what became of the files was not heard"));
+    let lost = |_| Failure::failed("lost", anyhow::anyhow!("what became of the files is not known"));
     told.recv().map_err(lost)?
 }
 
@@ -110,7 +110,7 @@ fn text(out: &mut dyn Write, restored: &SessionFilesRestored<'_>, place: &str) -
     writeln!(out, "{} put back in {place}{left}", plural(restored.changed, "file"))?;
     if let Some(undo) = restored.undo.filter(|_| restored.changed > 0) {
         let place = shell_word(place);
-        writeln!(out, "the way back: rekindle workspace restore {} --directory {place}", short_name(&undo))?;
+        writeln!(out, "to undo it: rekindle workspace restore {} --directory {place}", short_name(&undo))?;
         anstream::eprintln!("the agent is told with its next prompt");
     }
     Ok(())

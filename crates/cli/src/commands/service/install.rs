@@ -59,7 +59,7 @@ pub(super) fn run(context: &Context, _: &Args) -> Result<Exit, Failure> {
     context.print(&body, |out| {
     let path = unit.path.display();
     match (changed, before) {
-        (false, _) => writeln!(out, "{path} is as it is to be")?,
+        (false, _) => writeln!(out, "{path} is up to date")?,
         (true, None) => {
             writeln!(out, "wrote {path}")?;
             let words = "agents are found by the PATH of this shell, which is written there; other variables that they \
@@ -68,7 +68,7 @@ pub(super) fn run(context: &Context, _: &Args) -> Result<Exit, Failure> {
         }
         (true, Some(before)) => {
             let backup = backup.map(|path| path.display().to_string()).unwrap_or_default();
-            writeln!(out, "changed {path}; what it was is in {backup}")?;
+            writeln!(out, "changed {path}; the previous version is in {backup}")?;
             for (style, line) in diff::compared(&before, &text) {
                 writeln!(out, "  {}", styled(style, line))?;
             }
@@ -93,10 +93,10 @@ fn own_path() -> Result<String, Failure> {
     if absolute.is_empty() {
         return Err(Failure::usage(
             "path_unknown",
-            "$PATH names no place where agents could be found".into(),
+            "$PATH names no directory where agents could be found".into(),
         )
         .hint("set it as in the shell you use agents from"));
     }
     let joined = std::env::join_paths(absolute).map_err(|error| Failure::failed("path_unknown", error))?;
-    joined.into_string().map_err(|_| Failure::usage("path_unknown", "$PATH is no text".into()))
+    joined.into_string().map_err(|_| Failure::usage("path_unknown", "$PATH is not valid UTF-8".into()))
 }

@@ -52,9 +52,9 @@ pub(super) fn run(context: &Context, _: &Args) -> Result<Exit, Failure> {
         (true, None) => format!("removed {path}; no service manager could be asked to stop {}", unit.name),
     };
     let second = match daemon {
-        Some(pid) => format!("the daemon (process {pid}) runs on beside it"),
+        Some(pid) => format!("the daemon (process {pid}) keeps running outside it"),
         None => format!(
-            "no daemon runs, {}; `rekindle run` and `rekindle attach` start one in the background, \
+            "no daemon is running, {}; `rekindle run` and `rekindle attach` start one in the background, \
              `rekindle serve` in the foreground",
             stop::living_text(agents)
         ),

@@ -28,7 +28,7 @@ pub(super) struct Args {
 pub(super) fn run(context: &Context, args: &Args) -> Result<Exit, Failure> {
     let named = Named::read(&args.words)?;
     if named.snapshots.is_empty() {
-        return Err(Failure::usage("no_snapshot", "which snapshot is not said".into()).hint(LIST));
+        return Err(Failure::usage("no_snapshot", "the name of a snapshot is missing".into()).hint(LIST));
     }
     let client = match context.daemon()? {
         Some(client) => client,

@@ -52,7 +52,7 @@ pub(super) struct Args {
 pub(super) fn run(context: &Context, args: &Args) -> Result<Exit, Failure> {
     let named = Named::read(&args.words)?;
     let &[name] = named.snapshots.as_slice() else {
-        return Err(Failure::usage("no_snapshot", "which snapshot is not said".into()).hint(LIST));
+        return Err(Failure::usage("no_snapshot", "the name of a snapshot is missing".into()).hint(LIST));
     };
     let mut client = context.daemon_or_start()?;
     let id = named.find_live(context, &client)?;
@@ -74,17 +74,17 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<Exit, Failure> {
     let behind = restored.session.forked_from.map_or(0, |from| from.seq);
     match restored.replaces {
         Some(replaced) => {
-            anstream::eprintln!("{replaced} is closed; this takes its place, as of record {behind}")
+            anstream::eprintln!("{replaced} is closed; this session replaces it, as of record {behind}")
         }
-        None => anstream::eprintln!("goes on from {id} behind record {behind}"),
+        None => anstream::eprintln!("continues from {id} after record {behind}"),
     }
     if restored.files == FilesOutcome::Restored {
-        anstream::eprintln!("files: made what they were then; messages wait until that is done");
+        anstream::eprintln!("files: restored to what they were then; messages wait until that is done");
     }
     for warning in &restored.warnings {
         anstream::eprintln!("note: {}: {}", warning.code, sanitise::line(&warning.message));
     }
-    anstream::eprintln!("go on with: {}", ours(format_args!("send {} TEXT", restored.session.id)));
+    anstream::eprintln!("continue with: {}", ours(format_args!("send {} TEXT", restored.session.id)));
     Ok(Exit::Ok)
 }
 
@@ -92,14 +92,14 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<Exit, Failure> {
 fn show(context: &Context, client: &Client, path: &str, id: &str, args: &Args) -> Result<(), Failure> {
     let detail: SnapshotDetail = client.get(path)?;
     if args.in_place {
-        anstream::eprintln!("{id} is closed, and another session goes on as of record {}", detail.seq);
+        anstream::eprintln!("{id} is closed, and another session continues as of record {}", detail.seq);
     }
     match detail.tree {
         Some(tree) if args.files && context.server.is_none() => {
             workspace::show_changes(context, Path::new(&detail.working_dir), tree)
         }
         _ if args.files => {
-            anstream::eprintln!("the files in {} are made what they were then", detail.working_dir);
+            anstream::eprintln!("the files in {} are restored to what they were then", detail.working_dir);
             Ok(())
         }
         _ => Ok(()),

@@ -25,7 +25,7 @@ pub(super) struct Args {
 pub(super) fn run(context: &Context, args: &Args) -> Result<Exit, Failure> {
     let named = Named::read(&args.words)?;
     let &[name] = named.snapshots.as_slice() else {
-        return Err(Failure::usage("no_snapshot", "which snapshot is not said".into()).hint(LIST));
+        return Err(Failure::usage("no_snapshot", "the name of a snapshot is missing".into()).hint(LIST));
     };
     let detail = detail_of(context, &named, name)?;
     context.print(&json!(detail), |out| write_snapshot(out, &detail))

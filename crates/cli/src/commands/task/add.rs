@@ -101,7 +101,7 @@ pub(super) fn run(context: &Context, args: Args) -> Result<Exit, Failure> {
     let text = match &items {
         Some(_) => None,
         None => Some(prompt(args.prompt.as_deref(), None)?.ok_or_else(|| {
-            Failure::usage("no_prompt", "there is nothing to ask".into())
+            Failure::usage("no_prompt", "the prompt is missing".into())
                 .hint("rekindle task add \"fix the failing test\"; -f FILE adds a task for each of its items")
         })?),
     };
@@ -164,7 +164,7 @@ fn time(text: &str) -> Result<Timestamp, String> {
         return Ok(time);
     }
     let Age(length) = text.parse::<Age>().map_err(|_| {
-        "a time such as 2026-02-21T10:00:00Z is expected, or how long from now, as in 2h".to_owned()
+        "expected a time such as 2026-02-21T10:00:00Z, or a duration from now such as 2h".to_owned()
     })?;
     Ok(SystemClock.now().plus_millis(i64::try_from(length.as_millis()).unwrap_or(i64::MAX)))
 }

@@ -61,7 +61,11 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<Exit, Failure> {
     let json = serde_json::to_string(&list).map_err(|error| Failure::failed("output", error))?;
     context.print(&json, |out| {
         if list.tasks.is_empty() {
-            writeln!(out, "{}", if args.all { "there are no tasks" } else { "no such task runs or waits" })?;
+            writeln!(
+                out,
+                "{}",
+                if args.all { "there are no tasks" } else { "no such task is running or waiting" }
+            )?;
         }
         write_tasks(out, &list.tasks, SystemClock.now())
     })
@@ -94,5 +98,5 @@ fn status(text: &str) -> Result<TaskStatus, String> {
     TaskStatus::ALL
         .into_iter()
         .find(|status| status.as_str() == text)
-        .ok_or_else(|| format!("a status is one of {}", words()))
+        .ok_or_else(|| format!("expected a status: one of {}", words()))
 }

@@ -26,7 +26,7 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<Exit, Failure> {
     let task: TaskView = client.get(&format!("/api/tasks/{id}"))?;
     let session = task.session_id.ok_or_else(|| {
         let why = task.waits_for.map(|why| format!(": {why}")).unwrap_or_default();
-        Failure::failed("not_begun", anyhow::anyhow!("{id} has not begun{why}"))
+        Failure::failed("not_begun", anyhow::anyhow!("{id} has not started{why}"))
     })?;
     log::run_of(context, session.to_string(), args.follow)
 }

@@ -35,7 +35,7 @@ pub(super) fn find(name: &str, client: &Client) -> Result<TaskId, Failure> {
     let whole = format!("{}_{rest}", TaskId::PREFIX);
     let id: TaskId = whole.parse().map_err(|_| {
         let shown: String = name.chars().take(48).collect();
-        Failure::usage("bad_task_id", format!("{shown:?} is not a task id nor the beginning of one"))
+        Failure::usage("bad_task_id", format!("{shown:?} is neither a task id nor the beginning of one"))
             .hint("rekindle task ls lists them")
     })?;
     // A whole one needs no look at the others.
@@ -56,7 +56,10 @@ pub(super) fn find(name: &str, client: &Client) -> Result<TaskId, Failure> {
             .hint("rekindle task ls -a lists them")),
         several => {
             let names: Vec<&str> = several.iter().take(NAMED).map(TaskId::as_str).collect();
-            Err(Failure::usage("task_ambiguous", format!("{whole} could be {}", names.join(", "))))
+            Err(Failure::usage(
+                "task_ambiguous",
+                format!("{whole} is not unique: it may be {}", names.join(", ")),
+            ))
         }
     }
 }
@@ -67,5 +70,5 @@ fn find_run(name: &str, client: &Client) -> Result<TaskId, Failure> {
     let number = run.id.to_ulid();
     number
         .map(TaskId::from_ulid)
-        .ok_or_else(|| Failure::usage("task_unknown", format!("{} is no task here", run.run_id)))
+        .ok_or_else(|| Failure::usage("task_unknown", format!("there is no task {} here", run.run_id)))
 }

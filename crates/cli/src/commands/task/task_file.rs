@@ -53,7 +53,7 @@ pub(super) fn read(file: &Path) -> Result<Vec<Item>, Failure> {
     };
     let length = opened.take(MAX_FILE + 1).read_to_string(&mut text);
     let length = length.map_err(|error| match error.kind() {
-        std::io::ErrorKind::InvalidData => unreadable("it is no text in UTF-8".into()),
+        std::io::ErrorKind::InvalidData => unreadable("it is not valid UTF-8".into()),
         _ => unreadable(error.to_string()),
     })?;
     if length as u64 > MAX_FILE {
@@ -62,7 +62,7 @@ pub(super) fn read(file: &Path) -> Result<Vec<Item>, Failure> {
     let items = items(&text)?;
     if items.is_empty() {
         return Err(unreadable("there is no task in it".into())
-            .hint("a JSON object in each line, or Markdown with `- [ ]` before each task"));
+            .hint("write one JSON object per line, or Markdown with `- [ ]` before each task"));
     }
     Ok(items)
 }
@@ -89,7 +89,7 @@ fn items(text: &str) -> Result<Vec<Item>, Failure> {
 }
 
 fn bad_line(line: usize, error: &serde_json::Error) -> Failure {
-    Failure::usage("bad_task", format!("line {line} is no task: {error}"))
+    Failure::usage("bad_task", format!("line {line} is not a task: {error}"))
 }
 
 #[cfg(test)]

@@ -97,7 +97,8 @@ impl Shown<'_> {
         write_tasks(&mut page, tasks.unwrap_or_default(), SystemClock.now())?;
         let page = String::from_utf8_lossy(&page).into_owned();
         if let Some(canvas) = &mut self.canvas {
-            let head = tasks.map_or_else(|| styled(WARN, "no daemon answers; agents work on"), count_text);
+            let head =
+                tasks.map_or_else(|| styled(WARN, "no daemon answers; agents keep working"), count_text);
             let leave = styled(DIM, "q ends");
             return Ok(canvas.draw(&format!("{head}  {leave}\n\n{}", page.trim_end()))?);
         }
@@ -110,7 +111,7 @@ impl Shown<'_> {
         self.context.print(&json, |out| {
             writeln!(out, "{}", styled(DIM, format_args!("--- {}", SystemClock.now())))?;
             if tasks.is_empty() {
-                writeln!(out, "no task runs or waits")?;
+                writeln!(out, "no task is running or waiting")?;
             }
             Ok(write!(out, "{page}")?)
         })?;

@@ -32,12 +32,15 @@ impl OwnerArg {
         let id = task_arg::find(&self.owner, client)?;
         let task: TaskView = client.get(&format!("/api/tasks/{id}"))?;
         if task.branch.is_none() {
-            let message = format!("{id} works in no worktree of its own");
+            let message = format!("{id} has no worktree of its own");
             return Err(Failure::usage("worktree_missing", message)
                 .hint("rekindle task add --worktree gives a task one"));
         }
         let session = task.session_id.ok_or_else(|| {
-            Failure::usage("worktree_missing", format!("{id} has not begun, so its worktree is not made yet"))
+            Failure::usage(
+                "worktree_missing",
+                format!("{id} has not started, so its worktree does not exist yet"),
+            )
         })?;
         Ok(in_its_place(client, session)?.to_string())
     }
@@ -181,7 +184,7 @@ pub(super) fn merge(context: &Context, args: &MergeArgs) -> Result<Exit, Failure
 fn write_merge(out: &mut dyn Write, merged: &WorktreeMerged) -> Result<(), Failure> {
     let (branch, into) = (sanitise::line(&merged.branch), sanitise::line(&merged.into));
     if merged.commits == 0 {
-        writeln!(out, "{into} has everything of {branch} already")?;
+        writeln!(out, "{into} already has everything from {branch}")?;
         return Ok(());
     }
     let also = if merged.committed { ", with what was not committed" } else { "" };
@@ -210,7 +213,10 @@ fn write_removal(out: &mut dyn Write, removed: &WorktreeRemoved) -> Result<(), F
     let which = if removed.branch_kept { format!("; {branch} stays") } else { format!(" with {branch}") };
     writeln!(out, "{} {}{which}", styled(BOLD, "Removed"), sanitise::line(&removed.directory))?;
     if let Some(bundle) = &removed.bundle {
-        writeln!(out, "What was nowhere else is kept for 30 days; in the repository, this brings it back:")?;
+        writeln!(
+            out,
+            "Work that existed nowhere else is kept for 30 days; in the repository, this brings it back:"
+        )?;
         writeln!(out, "  git fetch {} {branch}:{branch}", sanitise::line(bundle))?;
     }
     Ok(())

@@ -60,7 +60,7 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<Exit, Failure> {
         }
         let (word, count) =
             (if args.dry_run { "would let" } else { "let" }, plural(expired.len() as u64, "snapshot"));
-        writeln!(out, "{word} go of {count}, freed {} of what nobody needs", output::size(freed.bytes()))?;
+        writeln!(out, "{word} go of {count}, freed {} that nothing uses", output::size(freed.bytes()))?;
         Ok(())
     })?;
     Ok(if freed.failed.is_empty() { Exit::Ok } else { Exit::Failed })

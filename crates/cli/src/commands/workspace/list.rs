@@ -42,7 +42,7 @@ pub(super) fn run(context: &Context, _: &Args) -> Result<Exit, Failure> {
             writeln!(out, "{}", line.trim_end())?;
         }
         if kept.is_empty() {
-            writeln!(out, "no snapshots of workspaces: rekindle workspace snapshot takes one")?;
+            writeln!(out, "no workspace snapshots: rekindle workspace snapshot takes one")?;
         }
         Ok(())
     })

@@ -110,7 +110,7 @@ fn refuse_open_runs(context: &Context, directory: &Path) -> Result<(), Failure> 
     let Some(session) = busy else { return Ok(()) };
     let message =
         format!("session {session} has a run that has not ended in, above or below {}", root.display());
-    let hint = format!("rekindle cancel {session} ends it; --force restores all the same");
+    let hint = format!("rekindle cancel {session} ends it; --force restores anyway");
     Err(Failure::failed("run_open", anyhow::anyhow!(message)).hint(hint))
 }
 
@@ -147,7 +147,7 @@ fn word(what: DoneWhat) -> &'static str {
 
 fn text(out: &mut dyn Write, restored: &Restored, args: &Args, directory: &Path) -> Result<(), Failure> {
     if restored.resumed {
-        writeln!(out, "{}", styled(DIM, "an earlier restore had been interrupted; it is finished"))?;
+        writeln!(out, "{}", styled(DIM, "an earlier restore had been interrupted; it is finished now"))?;
     }
     for left in restored.left.iter().take(MAX_SHOWN) {
         let told = sanitise::line(&left.to_string());
@@ -173,7 +173,7 @@ fn text(out: &mut dyn Write, restored: &Restored, args: &Args, directory: &Path)
     if !restored.done.is_empty() {
         let named = args.directory.as_ref().map(|directory| shell_word(&directory.to_string_lossy()));
         let place = named.map(|directory| format!(" --directory {directory}")).unwrap_or_default();
-        writeln!(out, "the way back: rekindle workspace restore {undo}{place}")?;
+        writeln!(out, "to undo it: rekindle workspace restore {undo}{place}")?;
     }
     Ok(())
 }

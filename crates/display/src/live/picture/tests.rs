@@ -168,14 +168,14 @@ fn what_happens_to_a_run_is_said_in_one_line_each() {
     for (fields, expected) in [
         (
             r#""kind":"run.adopted","run_id":"run_1","boot_id":"boot_2","gap":12"#,
-            "a new daemon took the run over; nothing is lost",
+            "a new daemon took over the run; nothing is lost",
         ),
         (r#""kind":"run.failed","run_id":"run_1","error":"it\ndid""#, "failed: it did"),
         (r#""kind":"run.cancelled","run_id":"run_1","by":"user""#, "cancelled by user"),
         (r#""kind":"message.user","message_id":"msg_1","content":"do it""#, "> do it"),
         (
             r#""kind":"session.restored","method":"load","verdict":"shorter""#,
-            "conversation not wholly restored (load: shorter)",
+            "conversation not fully restored (load: shorter)",
         ),
     ] {
         assert_eq!(lines(&picture.record(&record(fields))), [expected]);

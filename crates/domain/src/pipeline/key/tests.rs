@@ -237,7 +237,7 @@ fn what_canonical_json_would_change_has_no_key() {
     for number in [f64::NAN, f64::INFINITY, f64::NEG_INFINITY] {
         let mut task = task("{}");
         task.inputs.insert("a".into(), InputValue::Float(number));
-        assert_eq!(refused(StepInputs::of(&task, |_| None)), "inputs.a is no finite number");
+        assert_eq!(refused(StepInputs::of(&task, |_| None)), "inputs.a is not a finite number");
     }
     let why = refused(inputs(r#"{"a":{"file":"nowhere"}}"#));
     assert_eq!(why, "inputs.a: there is no file nowhere in the workspace");

@@ -149,7 +149,7 @@ fn what_cannot_follow_is_refused_and_changes_nothing() {
         (intended, "finish completed", "nobody works at it"),
         (intended, "interrupt agent_gone attempt=1", "attempt 1 does not go on"),
         (intended, "drift stop found=9 expected=2", "another tree is expected"),
-        (began, "began", "attempt 1 goes on"),
+        (began, "began", "attempt 1 continues"),
         (began, "intend implement-1 from=9", "implement-1 is meant to be done already"),
         (began, "finish completed key=9", "implement-1 has another key"),
         (began, "finish approved", "\"approved\" is no outcome of implement"),

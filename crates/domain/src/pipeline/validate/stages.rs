@@ -26,7 +26,7 @@ impl Found {
     ) {
         self.name(place.clone(), name);
         if !(1..=MOST_ROUNDS).contains(&pipeline.rounds()) {
-            self.add(place.key("max_rounds"), format!("it is a number from 1 to {MOST_ROUNDS}"));
+            self.add(place.key("max_rounds"), format!("it must be a number from 1 to {MOST_ROUNDS}"));
         }
         if pipeline.stages.is_empty() {
             self.add(place.key("stages"), "there is none; add at least one stage");
@@ -61,7 +61,8 @@ impl Found {
         }
         for name in [BUILDER, REVIEWER] {
             if !config.agents.contains_key(name) {
-                let what = "it is missing: the pipeline that is built in needs it; add it, or write a pipelines.default";
+                let what =
+                    "it is missing: the built-in pipeline needs it; add it, or write a pipelines.default";
                 self.add(root.key("agents").key(name), what);
             }
         }
@@ -98,7 +99,7 @@ impl Found {
             (Some(agent), None) => {
                 let is_exec = agents.get(agent).is_some_and(|agent| agent.profile.as_deref() == Some("exec"));
                 if is_exec && !stage.outcomes.is_empty() {
-                    let what = "an exec agent names no outcome, its exit code decides; leave them out, and use on_fail";
+                    let what = "an exec agent reports no outcome, its exit code decides; leave them out and use on_fail";
                     self.add(at.key("outcomes"), what);
                 }
             }
@@ -106,7 +107,7 @@ impl Found {
                 self.command(&at.key("check"), check);
                 if !stage.outcomes.is_empty() {
                     let what =
-                        "a check names no outcome, its exit code decides; leave them out, and use on_fail";
+                        "a check reports no outcome, its exit code decides; leave them out and use on_fail";
                     self.add(at.key("outcomes"), what);
                 }
             }
@@ -122,7 +123,7 @@ impl Found {
     ) {
         let place = at.key("prompt");
         match (&stage.prompt, &stage.check) {
-            (Some(_), Some(_)) => self.add(place, "a check is told nothing; leave it out"),
+            (Some(_), Some(_)) => self.add(place, "a check gets no prompt; leave it out"),
             (None, Some(_)) => {}
             (None, None) => {
                 // One that is built in, and what an ndjson agent makes of the task by itself, need not be written.
@@ -155,7 +156,7 @@ impl Found {
             let place = at.key("outcomes").key(name);
             self.name(place.clone(), name);
             if name == outcome::FAILED {
-                self.add(place.clone(), "every stage may fail; leave it out, and use on_fail");
+                self.add(place.clone(), "every stage may fail; leave it out and use on_fail");
             }
             if ![outcome::NEXT, outcome::FAIL].contains(&target.as_str()) && !is_there(target) {
                 self.add(place, format!("there is no stage {target:?}; name one, or write next or fail"));

@@ -72,11 +72,11 @@ fn a_file_and_its_agents_are_checked() {
         (r#"{"agent":"cloud"}"#, "agents.x.agent", "no known agent \"cloud\""),
         (r#"{"agent":"claude","profile":"acp"}"#, "agents.x.profile", "leave it out"),
         (r#"{"command":["x"]}"#, "agents.x.profile", "it is missing"),
-        (r#"{"command":["x"],"profile":"http"}"#, "agents.x.profile", "\"http\" is no profile"),
+        (r#"{"command":["x"],"profile":"http"}"#, "agents.x.profile", "\"http\" is not a profile"),
         (r#"{"command":[],"profile":"acp"}"#, "agents.x.command", "it is empty"),
         (r#"{"command":["","a"],"profile":"acp"}"#, "agents.x.command", "it is empty"),
-        (r#"{"command":["x","a\u0000"],"profile":"acp"}"#, "agents.x.command[1]", "has a NUL"),
-        (r#"{"agent":"claude","env":["A","B=c"]}"#, "agents.x.env[1]", "is no name of a variable"),
+        (r#"{"command":["x","a\u0000"],"profile":"acp"}"#, "agents.x.command[1]", "contains a NUL"),
+        (r#"{"agent":"claude","env":["A","B=c"]}"#, "agents.x.env[1]", "is not the name of a variable"),
         (r#"{"agent":"claude","heartbeat_s":5}"#, "agents.x.heartbeat_s", "only an ndjson agent"),
         (
             r#"{"command":["x"],"profile":"exec","heartbeat_s":5}"#,
@@ -88,33 +88,37 @@ fn a_file_and_its_agents_are_checked() {
         check(&with_agent(agent), place, words);
     }
     let odd = r#"{"version":1,"agents":{"builder":{"agent":"claude"},"reviewer":{"agent":"codex"},"../x":{"agent":"codex"}}}"#;
-    check(odd, "agents.../x", "is no name");
+    check(odd, "agents.../x", "is not a valid name");
 }
 
 #[test]
 fn tasks_are_checked() {
     for (task, place, words) in [
         (r#"{"goal":"g"}"#, "tasks[0].id", "it has no name"),
-        (r#"{"id":"T 1","goal":"g"}"#, "tasks[0].id", "is no name"),
-        (r#"{"id":"T-1"}"#, "tasks[0].goal", "say what is wanted"),
+        (r#"{"id":"T 1","goal":"g"}"#, "tasks[0].id", "is not a valid name"),
+        (r#"{"id":"T-1"}"#, "tasks[0].goal", "say what is to be done"),
         (r#"{"id":"T-1","goal":"g"},{"id":"T-1","goal":"g"}"#, "tasks[1].id", "there is another task"),
         (
             r#"{"id":"T-1","goal":"g","inputs":{"a":9007199254740992}}"#,
             "tasks[0].inputs.a",
             "whole numbers go from",
         ),
-        (r#"{"id":"T-1","goal":"g","inputs":{"a b":1}}"#, "tasks[0].inputs.a b", "is no name"),
+        (r#"{"id":"T-1","goal":"g","inputs":{"a b":1}}"#, "tasks[0].inputs.a b", "is not a valid name"),
         (
             r#"{"id":"T-1","goal":"g","inputs":{"a":{"file":"/etc/passwd"}}}"#,
             "tasks[0].inputs.a.file",
-            "no path inside",
+            "not a path inside",
         ),
         (
             r#"{"id":"T-1","goal":"g","inputs":{"a":{"file":"a/../../b"}}}"#,
             "tasks[0].inputs.a.file",
-            "no path inside",
+            "not a path inside",
         ),
-        (r#"{"id":"T-1","goal":"g","inputs":{"a":{"file":""}}}"#, "tasks[0].inputs.a.file", "no path inside"),
+        (
+            r#"{"id":"T-1","goal":"g","inputs":{"a":{"file":""}}}"#,
+            "tasks[0].inputs.a.file",
+            "not a path inside",
+        ),
         (r#"{"id":"T-1","goal":"g","priority":1}"#, "tasks[0].priority", "there is no such key"),
     ] {
         check(&with_task(task), place, words);
@@ -125,7 +129,7 @@ fn tasks_are_checked() {
         config.tasks[0].inputs.insert("a".into(), InputValue::Float(number));
         let found = problems(&config, |_| true);
         assert_eq!(found.len(), 1, "{found:?}");
-        assert_eq!(found[0].to_string(), "tasks[0].inputs.a: it is no finite number; write it as a text");
+        assert_eq!(found[0].to_string(), "tasks[0].inputs.a: it is not a finite number; write it as a text");
     }
 }
 
@@ -134,7 +138,7 @@ fn what_an_agent_is_told_anyway_is_no_name_of_an_input() {
     let stage = r#"{"name":"s","agent":"n"}"#;
     for name in ["goal", "prompt"] {
         let config = with_stages(stage).replace(r#""spec":"x""#, &format!(r#""{name}":"x""#));
-        check(&config, &format!("tasks[0].inputs.{name}"), "give the input another one");
+        check(&config, &format!("tasks[0].inputs.{name}"), "give the input another name");
     }
 }
 
@@ -143,7 +147,7 @@ fn stages_are_checked() {
     for (stages, place, words) in [
         ("", "stages", "there is none"),
         (r#"{"agent":"a","prompt":"x"}"#, "stages[0].name", "it has no name"),
-        (r#"{"name":"a/b","agent":"a","prompt":"x"}"#, "stages[0].name", "is no name"),
+        (r#"{"name":"a/b","agent":"a","prompt":"x"}"#, "stages[0].name", "is not a valid name"),
         (r#"{"name":"next","agent":"a","prompt":"x"}"#, "stages[0].name", "a meaning of its own"),
         (r#"{"name":"task","agent":"a","prompt":"x"}"#, "stages[0].name", "a meaning of its own"),
         (r#"{"name":"complete","agent":"a","prompt":"x"}"#, "stages[0].name", "a meaning of its own"),
@@ -163,14 +167,14 @@ fn stages_are_checked() {
         (
             r#"{"name":"s","check":["x"],"outcomes":{"ok":"next"}}"#,
             "stages[0].outcomes",
-            "a check names no outcome",
+            "a check reports no outcome",
         ),
         (
             r#"{"name":"s","agent":"e","prompt":"x","outcomes":{"ok":"next"}}"#,
             "stages[0].outcomes",
-            "an exec agent names no outcome",
+            "an exec agent reports no outcome",
         ),
-        (r#"{"name":"s","check":["x"],"prompt":"x"}"#, "stages[0].prompt", "a check is told nothing"),
+        (r#"{"name":"s","check":["x"],"prompt":"x"}"#, "stages[0].prompt", "a check gets no prompt"),
         (r#"{"name":"s","agent":"a"}"#, "stages[0].prompt", "it is missing"),
         (r#"{"name":"s","agent":"a","prompt":" "}"#, "stages[0].prompt", "it is empty"),
         (r#"{"name":"s","agent":"a","prompt":"{{task.goal"}"#, "stages[0].prompt", "{{ without }}"),
@@ -184,7 +188,7 @@ fn stages_are_checked() {
         (
             r#"{"name":"s","agent":"a","prompt":"x","outcomes":{"o k":"next"}}"#,
             "stages[0].outcomes.o k",
-            "is no name",
+            "is not a valid name",
         ),
         (
             r#"{"name":"s","agent":"a","prompt":"x","outcomes":{"failed":"s"}}"#,

@@ -92,18 +92,19 @@ impl<'a> Gathered<'a> {
         }
         if !loaded.unlogged.is_empty() || !state.is_created() {
             return Err(refused(
-                "its log is of an earlier version; use the session once, and try again".into(),
+                "its log was written by an earlier version; use the session once, and try again".into(),
             ));
         }
         let unread = |source| BundleError::Io { path: self.offline.layout().log(session), source };
         let history = self.offline.history(session).map_err(unread)?;
         if let Some(why) = &history.missing {
-            self.notes.push(format!("what {session} was forked from is not in the bundle: {why}"));
+            self.notes
+                .push(format!("the session that {session} was forked from is not in the bundle: {why}"));
         }
         let tree = trees.get(&state.working_dir).copied().flatten();
         if tree.is_none() && trees.contains_key(&state.working_dir) {
             let note =
-                format!("the files of {session} are not in the bundle: there is no {}", state.working_dir);
+                format!("the files of {session} are not in the bundle: {} does not exist", state.working_dir);
             self.notes.push(note);
         }
         let (number, end) = (self.histories.len(), history.end_of(state));
@@ -170,7 +171,10 @@ impl<'a> Gathered<'a> {
             let unread = |source| BundleError::Io { path: file.path.clone(), source };
             // One that is damaged, or too new, is no reason to leave a session behind.
             let Ok(snapshot) = kept.read(session, file.name) else {
-                self.notes.push(format!("snapshot {} of {session} cannot be read and stays here", file.name));
+                self.notes.push(format!(
+                    "snapshot {} of {session} cannot be read and is not in the bundle",
+                    file.name
+                ));
                 continue;
             };
             let text = serde_json::to_vec(&snapshot).map_err(|error| unread(error.into()))?;
@@ -219,7 +223,10 @@ impl<'a> Gathered<'a> {
         // Not through what only looks at a home.
         let pins = ExportPins::new(disk, self.offline.layout(), &self.named);
         self.named.pop();
-        pins.inspect_err(|error| tracing::warn!("what is exported is not pinned: {error}")).ok()
+        pins.inspect_err(|error| {
+            tracing::warn!("the exported files are not protected from garbage collection: {error}")
+        })
+        .ok()
     }
 
     /// Adds the objects that are named; of trees only those that are asked for, each with everything in it.
@@ -249,7 +256,8 @@ impl<'a> Gathered<'a> {
                         // An old checkpoint is no reason to leave a session behind.
                         Err(error) => {
                             let (session, why) = (session.session_id, crate::error::chain(&error));
-                            self.notes.push(format!("the files {id} of {session} stay here: {why}"));
+                            self.notes
+                                .push(format!("the files {id} of {session} are not in the bundle: {why}"));
                         }
                     },
                     Ok(size) => objects.add(id, size),

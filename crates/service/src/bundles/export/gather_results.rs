@@ -30,8 +30,10 @@ impl Gathered<'_> {
                 }
                 Lookup::Bad { path, why } => {
                     let file = path.display();
-                    self.notes
-                        .push(format!("the shared result of {} of {run} stays here: {file}: {why}", step.id));
+                    self.notes.push(format!(
+                        "the shared result of {} of {run} is not in the bundle: {file}: {why}",
+                        step.id
+                    ));
                 }
             }
         }
@@ -43,8 +45,7 @@ impl Gathered<'_> {
             let payload = result.payload_blob.map(|payload| payload.blob);
             let has_payload = payload.is_none_or(|payload| objects.is_tree(&payload).is_some());
             if objects.is_tree(&result.to) != Some(true) || !has_payload {
-                self.notes
-                    .push(format!("the shared result {key} stays here: the files that it left are gone"));
+                self.notes.push(format!("the shared result {key} is not in the bundle: its files are gone"));
                 continue;
             }
             let bytes = result.write().map_err(|error| BundleError::unwritten(error.into()))?;

@@ -31,7 +31,7 @@ impl Gathered<'_> {
         }
         let state = &loaded.state;
         let Some(started) = state.started.as_deref() else {
-            return Err(refused("its ledger is not there".into()));
+            return Err(refused("its ledger is missing".into()));
         };
         let unread = |source| BundleError::Io { path: self.offline.layout().ledger(id), source };
         let ledger = self.offline.ledger_reader(id).map_err(unread)?;
@@ -105,7 +105,10 @@ impl Gathered<'_> {
                     Ok(_) if looked.beginning.starts_with(MAGIC) => match objects.add_tree(id) {
                         Ok(()) => trees.push(id),
                         Err(error) => {
-                            self.notes.push(format!("the files {id} of {run} stay here: {}", chain(&error)));
+                            self.notes.push(format!(
+                                "the files {id} of {run} are not in the bundle: {}",
+                                chain(&error)
+                            ));
                         }
                     },
                     Ok(size) => objects.add(id, size),
@@ -113,7 +116,7 @@ impl Gathered<'_> {
             }
             if expected.is_some_and(|expected| !trees.contains(&expected)) {
                 self.notes.push(format!(
-                    "the files that {run} goes on with are not kept any more: it can be resumed with those that are there, by --on-drift accept"
+                    "the files that {run} continues with are no longer kept: it can be resumed with the files as they are, by --on-drift accept"
                 ));
                 self.runs[number].tree = None;
             }

@@ -100,7 +100,7 @@ impl Objects {
     /// Refuses a content that is not here any more: whoever has the tree counts on it.
     fn check_there(&self, content: &BlobId) -> Result<(), WalkError> {
         let there = self.source.0.contains(content).unwrap_or(false);
-        let missing = || io::Error::new(io::ErrorKind::NotFound, "a content that it names is not here");
+        let missing = || io::Error::new(io::ErrorKind::NotFound, "a file's content is missing");
         if there { Ok(()) } else { Err(WalkError::Read { id: *content, source: missing() }) }
     }
 

@@ -56,7 +56,7 @@ impl Gathered<'_> {
             Source::Blob(id) => {
                 let size = self.blobs.copy_to(id, out)?;
                 if size != member.size {
-                    return Err(changed(format!("it has {size} bytes here, not {}", member.size)));
+                    return Err(changed(format!("it has {size} bytes here instead of {}", member.size)));
                 }
             }
             Source::Bytes(bytes) => out.copy(&mut &bytes[..], member)?,

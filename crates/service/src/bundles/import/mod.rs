@@ -265,7 +265,7 @@ impl Staged {
             let mut visit = |member: &Member, bytes: &mut dyn Read| {
                 let MemberName::Blob(id) = member.name else { return Ok(()) };
                 if !batch.reuse(&id)? && batch.put_reader(bytes)?.0 != id {
-                    let why = "its bytes do not have the hash in its name".to_owned();
+                    let why = "its bytes do not match the hash in its name".to_owned();
                     return Err(BundleError::Member { name: member.name.clone(), why });
                 }
                 Ok(())

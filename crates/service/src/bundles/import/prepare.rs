@@ -54,7 +54,9 @@ impl Staged {
         }
         let mut notes: Vec<String> = Vec::new();
         notes.extend(
-            staged.missing().map(|why| format!("what it was forked from is not in the bundle: {why}")),
+            staged
+                .missing()
+                .map(|why| format!("the session that it was forked from is not in the bundle: {why}")),
         );
         let (lost_run, dropped_prompts) = (state.open_run().is_some(), state.queue.len());
         let (title, records) = (state.title.clone(), state.last_seq);
@@ -62,7 +64,7 @@ impl Staged {
         let transcript = match &bundled.transcript {
             Some(_) if taken => {
                 notes.push(
-                    "what its agent wrote down itself is left out: it belongs to the session of this id that is here already"
+                    "its agent's own transcript is left out: it belongs to the session with this id that already exists here"
                         .into(),
                 );
                 None
@@ -70,7 +72,7 @@ impl Staged {
             Some(bundled) => match self.place_transcript(state, bundled, &working_dir, asked)? {
                 Ok(place) => Some(place),
                 Err(why) => {
-                    notes.push(format!("what its agent wrote down itself is left out: {why}"));
+                    notes.push(format!("its agent's own transcript is left out: {why}"));
                     None
                 }
             },
@@ -90,12 +92,12 @@ impl Staged {
             let random = random().map_err(|error| BundleError::unread(io::Error::other(error)))?;
             id = SessionId::mint(millis(asked.now), random);
             notes.push(format!(
-                "{was} is here already: this is a new session that goes on from what was imported"
+                "{was} already exists here: this is a new session that continues from what was imported"
             ));
             // They are of the session that is here already, by their name and by what they say.
             let kept = Layout::new(self.directory()).history(was);
             if if_exists(self.disk.list(&kept)).is_ok_and(|found| found.is_some()) {
-                notes.push("its kept snapshots are of another id, and left out".into());
+                notes.push("its kept snapshots belong to the other id and are left out".into());
                 let removed = staging::remove(&*self.disk, &kept);
                 removed.map_err(|source| BundleError::Io { path: kept, source })?;
             }
@@ -136,8 +138,8 @@ impl Staged {
         let mut bytes = StagedFile::open(&self.disk, &staged).map_err(unread)?;
         Ok(match transcripts::is_free_for(&place, &mut bytes) {
             Ok(true) => Ok(place),
-            Ok(false) => Err(format!("another file is there: {}", place.display())),
-            Err(error) => Err(format!("{} cannot be looked at: {error}", place.display())),
+            Ok(false) => Err(format!("another file is in the way: {}", place.display())),
+            Err(error) => Err(format!("{} cannot be read: {error}", place.display())),
         })
     }
 }

@@ -79,25 +79,25 @@ impl Staged {
         step: Option<&SharedStep>,
         trees: &mut WholeTrees,
     ) -> Result<Option<ImportedResult>, String> {
-        let step = step.ok_or("no run of the bundle has a step that shares it")?;
+        let step = step.ok_or("no run in the bundle has a step that shares it")?;
         let path = Layout::new(self.directory()).cached_results().join(key.file_name());
         let result = match cache.look_at(path, key) {
             Lookup::Found(result) => result,
             Lookup::Missing => return Err("it is not there".to_owned()),
             Lookup::Bad { why, .. } => return Err(why),
         };
-        trees.check(&result.to).map_err(|why| format!("the files that it left cannot be used: {why}"))?;
+        trees.check(&result.to).map_err(|why| format!("its files cannot be used: {why}"))?;
         if !result.payload_blob.is_none_or(|payload| trees.has(&payload.blob)) {
             return Err("what its agent said is not in the bundle".to_owned());
         }
         if !result.fits(&step.stage, step.from) {
-            return Err(format!("its stage cannot come to {:?} and these files", result.outcome));
+            return Err(format!("its stage cannot have the outcome {:?} with these files", result.outcome));
         }
         let agent = cache_directory(&step.stage).to_owned();
         match cache.find(&agent, key) {
             Lookup::Found(here) if says_the_same(&here, &result) => Ok(None),
             Lookup::Found(here) => {
-                Err(format!("another one is here already, of {}, and stays", here.made_by))
+                Err(format!("another one already exists here, of {}, and stays", here.made_by))
             }
             Lookup::Missing | Lookup::Bad { .. } => Ok(Some(ImportedResult { key, agent })),
         }

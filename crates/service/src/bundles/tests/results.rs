@@ -108,7 +108,12 @@ fn steps_that_share_nothing_and_damaged_results_leave_a_bundle_as_it_was() {
     write(&disk, &bytes[..bytes.len() - 9]);
     let (bundle, exported) = exported_as(&disk, &of_run());
     assert_eq!((exported.contents.format, exported.contents.cached_results().count()), (2, 0));
-    assert!(exported.notes.iter().any(|note| note.contains("implement-1") && note.contains("stays here")));
+    assert!(
+        exported
+            .notes
+            .iter()
+            .any(|note| note.contains("implement-1") && note.contains("is not in the bundle"))
+    );
     assert_eq!(take_in(&SimDisk::new(2), &bundle).expect("imported"), ImportedResults::default());
 
     let (disk, result) = home_with_result();

@@ -97,7 +97,7 @@ fn a_transcript_never_goes_over_a_file_and_without_one_the_agent_is_not_remember
     let session = import_to(&to, &bundle, user.path()).expect("imported");
     assert!(
         session.transcript.is_none()
-            && session.notes.iter().any(|note| note.contains("another file is there"))
+            && session.notes.iter().any(|note| note.contains("another file is in the way"))
     );
     assert_eq!((fs::read_to_string(&place).expect("read").as_str(), cursor(&to)), ("mine", None));
     // Nobody knows where the user's files are.

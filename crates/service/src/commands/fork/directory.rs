@@ -40,7 +40,7 @@ fn prepare(directory: &str, force: bool, user_home: Option<&str>) -> Result<()> 
         make(place).and_then(|()| place.canonicalize()).map_err(|error| invalid(error.to_string()))?;
     let user_home = user_home.and_then(|home| Path::new(home).canonicalize().ok());
     if whole.parent().is_none() || user_home.is_some_and(|home| home == whole) {
-        return Err(invalid("files are restored below it only".to_owned()));
+        return Err(invalid("files can be restored only below it".to_owned()));
     }
     let mut entries = place.read_dir().map_err(|error| invalid(error.to_string()))?;
     if force || entries.next().is_none() {

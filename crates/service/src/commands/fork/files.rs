@@ -51,7 +51,7 @@ pub(in crate::commands) fn kept_tree(
     if store.blobs().contains(&tree)? {
         return Ok(tree);
     }
-    let message = format!("the files of checkpoint {tree} are not kept any more");
+    let message = format!("the files of checkpoint {tree} are no longer kept");
     Err(ServiceError::new(Code::SnapExpired, message).hint(Hint::LeaveFiles))
 }
 

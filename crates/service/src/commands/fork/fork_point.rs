@@ -65,7 +65,10 @@ fn cut_through(history: &History, through: u64) -> Result<u64> {
     let cut = cut_at(through, |seq| marks.get(seq)).map_err(ServiceError::internal)?;
     cut.ok_or_else(|| {
         let why = history.missing.as_deref().unwrap_or("there is no such record");
-        ServiceError::new(Code::HistoryMissing, format!("nothing can be read up to record {through}: {why}"))
+        ServiceError::new(
+            Code::HistoryMissing,
+            format!("the history up to record {through} cannot be read: {why}"),
+        )
     })
 }
 
@@ -101,15 +104,14 @@ fn read_place(at: &ForkAt) -> Result<At> {
     let seq = name.parse().ok().filter(|seq: &u64| *seq > 0 && seq.to_string() == *name);
     seq.map(At::Seq).ok_or_else(|| {
         let shown: String = name.chars().take(80).collect();
-        let message = format!(
-            "{shown:?} is no place to fork at: name a run, the number of a record, or a kept snapshot"
-        );
+        let message =
+            format!("{shown:?} is not a place to fork at: name a run, a record number or a kept snapshot");
         ServiceError::new(Code::InvalidAt, message)
     })
 }
 
 pub(in crate::commands) fn still_running(run: RunId) -> ServiceError {
-    let message = format!("{run} has not ended: a session is forked between two runs");
+    let message = format!("{run} has not ended: a session can be forked only between two runs");
     ServiceError::new(Code::StillRunning, message).hint(Hint::CancelFirst)
 }
 

@@ -119,7 +119,7 @@ fn make(
                 taken.map_or((None, None), |taken| (taken.tree, taken.git))
             }
         };
-        let tree = kept_tree(store, tree, || format!("no checkpoint was taken behind record {cut}"))?;
+        let tree = kept_tree(store, tree, || format!("no checkpoint was taken after record {cut}"))?;
         let restoring = Restoring::new(tree);
         wishes.restoring = Some(if new.worktree {
             let planned = worktree::plan(views, &state, &new, git.as_deref(), session)?;
@@ -174,17 +174,16 @@ pub(crate) fn forked(store: &dyn Catalog, session: SessionView) -> Result<Forked
     let (verdict, notice) = match tells {
         true if keeps_agent_session(store, &session, cut)? => (
             ForkVerdict::Continued,
-            "its agent makes a fork of its own session; should it refuse, its first prompt begins with what happened",
+            "its agent forks its own session; if it refuses, its first prompt begins with what happened",
         ),
         true => (
             ForkVerdict::Reprimed,
             "its first prompt begins with what happened up to there: the agent's own memory is not carried over",
         ),
-        false if session.profile == "exec" => (
-            ForkVerdict::Fresh,
-            "a command is told nothing but its prompt: it knows nothing of what happened before",
-        ),
-        false => (ForkVerdict::Fresh, "nothing was asked up to there: its agent begins anew"),
+        false if session.profile == "exec" => {
+            (ForkVerdict::Fresh, "a command gets only its prompt: it knows nothing of what happened before")
+        }
+        false => (ForkVerdict::Fresh, "there is no prompt up to there: its agent starts afresh"),
     };
     let files = files_outcome(store, session.id)?;
     Ok(Forked { session, files, verdict, notice: notice.to_owned() })

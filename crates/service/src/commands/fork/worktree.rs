@@ -38,7 +38,7 @@ pub(super) fn plan(
 ) -> Result<Planned> {
     let repository = GitRepository::around(Path::new(&parent.working_dir))?;
     let commit = git.and_then(|git| git.commit.as_deref()).ok_or_else(|| {
-        let message = format!("{} had no commit of git when the checkpoint was taken", parent.working_dir);
+        let message = format!("{} had no git commit when the checkpoint was taken", parent.working_dir);
         ServiceError::new(Code::NotARepository, message).hint(Hint::RestoreWithoutGit)
     })?;
     repository.find_commit(commit)?;
@@ -48,7 +48,7 @@ pub(super) fn plan(
     };
     if !is_free(&directory) {
         let message =
-            format!("{} is there already: a worktree is made in a new directory", directory.display());
+            format!("{} already exists: a worktree is made in a new directory", directory.display());
         return Err(ServiceError::new(Code::DirectoryNotEmpty, message).hint(Hint::NameNewDirectory));
     }
     if !new.force {
@@ -56,7 +56,7 @@ pub(super) fn plan(
     }
     let text = |path: &Path| match path.to_str() {
         Some(text) => Ok(text.to_owned()),
-        None => Err(unusable(&path.to_string_lossy(), "its path is no text")),
+        None => Err(unusable(&path.to_string_lossy(), "its path is not valid UTF-8")),
     };
     Ok(Planned {
         working_dir: text(&directory.join(&repository.below).components().collect::<PathBuf>())?,
@@ -72,7 +72,7 @@ pub(super) fn plan(
 fn named(directory: &str) -> Result<PathBuf> {
     let place = Path::new(directory);
     let (Some(above), Some(name), true) = (place.parent(), place.file_name(), place.is_absolute()) else {
-        return Err(unusable(directory, "it is no absolute path of a new directory"));
+        return Err(unusable(directory, "it is not the absolute path of a new directory"));
     };
     let above = make(above).and_then(|()| above.canonicalize());
     Ok(above.map_err(|error| unusable(directory, &error.to_string()))?.join(name))

@@ -41,7 +41,7 @@ pub(super) fn take(shared: &Shared, asked: &CaptureRequest) -> CaptureOutcome {
     let _at_work = at_work(asked.session, "checkpoint");
     let _in_session = session_span(asked.session).entered();
     if asked.stop.is_raised() {
-        return Err(not_taken(NotTakenReason::TimedOut, "others were captured first").into());
+        return Err(not_taken(NotTakenReason::TimedOut, "other directories were captured first").into());
     }
     capture(shared, asked).map_err(|not_taken| {
         if !asked.stop.is_raised() {
@@ -56,7 +56,7 @@ pub(super) fn take(shared: &Shared, asked: &CaptureRequest) -> CaptureOutcome {
 fn capture(shared: &Shared, asked: &CaptureRequest) -> Result<TakenCapture, NotTaken> {
     let root = &asked.root;
     if shared.workspaces.is_restoring(root) {
-        let detail = "a restore of the directory has not come to its end: run it again to finish it";
+        let detail = "a restore of the directory was interrupted: run it again to finish it";
         return Err(not_taken(NotTakenReason::Restoring, detail));
     }
     let is_limited = asked.mode.unwrap_or(shared.mode) != CheckpointMode::On;
@@ -117,7 +117,7 @@ fn capture(shared: &Shared, asked: &CaptureRequest) -> Result<TakenCapture, NotT
 fn since_last_turn(shared: &Shared, asked: &CaptureRequest, now: (&Captured, &Path)) -> Option<ChangedFiles> {
     let before = Before::of(asked.before.as_deref()?)?;
     files_changed(&shared.workspaces, &before, now, &asked.stop).unwrap_or_else(|error| {
-        tracing::warn!("what was changed since the last turn cannot be told: {}", chain(&error));
+        tracing::warn!("it cannot be determined what was changed since the last turn: {}", chain(&error));
         None
     })
 }
@@ -140,8 +140,8 @@ fn not_taken(reason: NotTakenReason, detail: impl Into<String>) -> NotTaken {
 fn too_large(root: &Path, limits: CaptureLimits) -> NotTaken {
     let CaptureLimits { files, bytes } = limits;
     let detail = format!(
-        "{} has more than {files} files or {} MiB, and is not looked at again before the daemon is restarted; leave out what \
-         does not count in .gitignore or .rekindleignore, or turn checkpoints on for the session",
+        "{} has more than {files} files or {} MiB, and gets no checkpoints until the daemon is restarted; exclude what does \
+         not count in .gitignore or .rekindleignore, or turn checkpoints on for the session",
         root.display(),
         bytes >> 20
     );

@@ -34,7 +34,7 @@ impl CaptureThreads {
         match spawned {
             Ok(_) => state.threads += 1,
             Err(error) => {
-                tracing::warn!("no thread for a checkpoint: {error}");
+                tracing::warn!("cannot start a thread for a checkpoint: {error}");
                 // Those that there are will come to it.
                 let job = if state.threads == 0 { state.waiting.pop_back() } else { None };
                 drop(state);

@@ -177,7 +177,7 @@ impl Captures for DirectoryCaptures {
 }
 
 fn no_thread() -> NotTaken {
-    let detail = "the system gives no thread for it".to_owned();
+    let detail = "the system cannot start a thread for it".to_owned();
     NotTaken { reason: NotTakenReason::Failed, detail }
 }
 

@@ -41,7 +41,7 @@ impl Holders for Processes {
         if let Some(why) = beside_us {
             tracing::warn!(
                 error = %why,
-                "the user's service manager gave no scope: agents are started beside the daemon for some minutes"
+                "the user's service manager gave no scope: for some minutes agents are started in the daemon's own control group"
             );
         }
         reap(spawned.child);

@@ -25,7 +25,7 @@ pub(super) type Result<T, E = LiveError> = std::result::Result<T, E>;
 #[derive(Debug, thiserror::Error)]
 pub enum LiveError {
     /// There are not enough descriptors for another agent.
-    #[error("cannot speak with another agent")]
+    #[error("cannot talk to another agent")]
     Descriptors(#[source] std::io::Error),
     /// The holder could not be made.
     #[error("cannot make a holder for the agent")]
@@ -34,11 +34,11 @@ pub enum LiveError {
     #[error("cannot start the agent's holder")]
     Spawn(#[from] rekindle_holder::client::SpawnError),
     /// The holder lets nobody in.
-    #[error("cannot speak with the agent's holder")]
+    #[error("cannot talk to the agent's holder")]
     Connect(#[from] ConnectError),
     /// Another supervisor commands the holder, and its own file says so.
     #[error(
-        "epoch {by} commands the agent's holder: stop commanding, and write nothing more for its session"
+        "epoch {by} controls the agent's holder: stop commanding it, and write nothing more for its session"
     )]
     Superseded {
         /// Its epoch.
@@ -46,14 +46,14 @@ pub enum LiveError {
     },
     /// Whoever listens says that another commands, and nothing else does.
     #[error(
-        "whoever listens for the agent's holder says that epoch {claimed} commands, and the holder's file does not: try again, and look who listens there"
+        "the process at the holder's socket says that epoch {claimed} controls the agent, but the holder's file does not: try again, and check which process listens there"
     )]
     Unconfirmed {
         /// The epoch that it named.
         claimed: u64,
     },
     /// The holder said no, or nothing.
-    #[error("the agent's holder did not do what it was asked")]
+    #[error("the agent's holder did not do what it was asked to")]
     Request(#[from] RequestError),
     /// The journal cannot be read.
     #[error("cannot read what the agent said")]
@@ -82,7 +82,7 @@ pub enum LiveError {
         bytes: usize,
     },
     /// The agent was to be started, and needs variables that nobody has.
-    #[error("the agent needs {}, which nobody has brought", .0.join(", "))]
+    #[error("the agent needs {}, which was not passed to the daemon", .0.join(", "))]
     EnvMissing(Vec<String>),
     /// There is no agent to take over.
     #[error("the session has no agent")]

@@ -75,11 +75,11 @@ impl LiveAgent {
             return Ok(());
         }
         let seconds = LOAD_WITHIN.as_secs();
-        let text = format!("the agent said nothing for {seconds} s while it loaded its session: it is ended");
+        let text = format!("the agent sent nothing for {seconds} s while it loaded its session: it is ended");
         let what = LOAD_TIMED_OUT.into();
         self.append(vec![AgentNotice { run_id: None, what, text: Some(text.into()), raw: None }.into()])?;
         (self.cursor, self.fork_of) = (None, None);
-        self.stop("the agent did not bring its session back in time", "daemon", GRACE)
+        self.stop("the agent did not load its session in time", "daemon", GRACE)
     }
 
     /// Notes that an agent which replays behind its answer was heard, or is waited for from now on.

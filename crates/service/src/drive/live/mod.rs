@@ -53,7 +53,7 @@ use crate::test_knobs::crash_point;
 pub type Listener = Arc<dyn Fn(&Delta) + Send + Sync>;
 
 /// Why a run of a copied home was cut.
-const COPIED: &str = "this home is a copy, and the original may have gone on with it";
+const COPIED: &str = "this home is a copy, and the original may have continued with it";
 
 /// What a notice is called that says that a session was not brought back in time.
 const LOAD_TIMED_OUT: &str = "load_timed_out";
@@ -357,7 +357,7 @@ impl LiveAgent {
                 if ends_soon {
                     Ok(())
                 } else {
-                    self.stop("the agent takes no more input", "daemon", STEP)
+                    self.stop("the agent accepts no more input", "daemon", STEP)
                 }
             }
             Some(outcome) => Ok(outcome?),

@@ -52,7 +52,7 @@ impl Worker {
         error: &LiveError,
     ) -> Result<StepOutcome> {
         if let LiveError::Superseded { by } = error {
-            tracing::error!(epoch = by, "another daemon commands the agents of this home");
+            tracing::error!(epoch = by, "another daemon controls the agents of this home");
             workers.supersede();
             return Ok(StepOutcome::Rest(None));
         }
@@ -60,13 +60,13 @@ impl Worker {
             self.set_held(Some(env_missing_text(missing)));
             return Ok(StepOutcome::Rest(Some(self.back_off.next())));
         }
-        tracing::info!("the agent's holder does not let us in: {}", chain(error));
+        tracing::info!("the agent's holder refuses the daemon: {}", chain(error));
         self.unanswered = true;
         self.set_presence(AgentPresence::Silent);
         self.set_held(Some(match error {
             LiveError::Connect(ConnectError::NoCommonVersion { low, high }) => format!(
-                "its agent's holder is of another version of Rekindle and speaks versions {low} to {high} of its protocol: \
-                 run that version, or wait until the agent ends"
+                "its agent's holder is from a different version of Rekindle and speaks versions {low} to {high} of the \
+                 protocol: run that version, or wait until the agent ends"
             ),
             _ => format!("its agent's holder does not answer: {}", chain(error)),
         }));
@@ -117,9 +117,9 @@ impl Worker {
             let pids: Vec<String> = left.left.iter().map(|process| process.pid.to_string()).collect();
             let copied = workers.agents.holders.is_copied(&dir);
             self.set_held(Some(if copied {
-                "this home is a copy: its agent belongs to the original, and is left alone".to_owned()
+                "this home is a copy: the agent belongs to the original home and is left alone".to_owned()
             } else {
-                format!("processes of its dead agent are still there: {}", pids.join(", "))
+                format!("processes of its dead agent are still running: {}", pids.join(", "))
             }));
             return Ok(StepOutcome::Rest(Some(self.back_off.next())));
         }

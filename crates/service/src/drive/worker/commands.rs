@@ -141,7 +141,7 @@ impl Worker {
             return;
         }
         if let Err(error) = workers.agents.holders.remove(&workers.agents.holder_dir(holder)) {
-            tracing::debug!(%holder, "its directory stays: {}", chain(&error));
+            tracing::debug!(%holder, "its directory cannot be removed: {}", chain(&error));
         }
     }
 
@@ -162,8 +162,11 @@ impl Worker {
             self.run_steps(workers);
         }
         let Some(live) = &mut self.live else {
-            return Err(ServiceError::new(Code::AgentUnreachable, "the agent cannot be reached just now")
-                .hint(Hint::TryAgain));
+            return Err(ServiceError::new(
+                Code::AgentUnreachable,
+                "the agent cannot be reached at the moment",
+            )
+            .hint(Hint::TryAgain));
         };
         crash_point("answer.before_record");
         let answered = live.answer(asked.wait, asked.answer.as_answer(), &asked.by, asked.token, &hash);

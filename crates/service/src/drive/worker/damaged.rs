@@ -23,7 +23,7 @@ impl Worker {
     /// Ends the session's agents and moves its files to where nobody takes them for a session; nothing is removed.
     pub(super) fn set_aside(&mut self, workers: &Arc<Workers>, by: &str) -> Result<PathBuf> {
         if workers.records.store.open_session(self.session)?.damage.is_none() {
-            return Err(ServiceError::new(Code::NotDamaged, "its log is whole"));
+            return Err(ServiceError::new(Code::NotDamaged, "its log is not damaged"));
         }
         self.end_unrecorded(workers, "the session is set aside", by)?;
         crash_point("aside.before");

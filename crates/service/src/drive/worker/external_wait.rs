@@ -39,7 +39,7 @@ impl Worker {
         let run =
             state.open_run().filter(|run| run.cancel.is_none()).ok_or_else(ServiceError::nothing_running)?;
         if run.waits.len() >= MOST_OPEN {
-            let message = format!("{MOST_OPEN} waits of this run are open already");
+            let message = format!("this run already has {MOST_OPEN} open waits");
             return Err(ServiceError::new(Code::QueueFull, message).hint(Hint::AnswerWaits));
         }
         let (run_id, now) = (run.run_id, workers.records.time().steady);
@@ -101,7 +101,7 @@ impl Worker {
 
     pub(super) fn expire_or_warn(&mut self, workers: &Workers) {
         if let Err(error) = self.expire(workers) {
-            tracing::warn!("what has expired is not recorded: {}", error.text());
+            tracing::warn!("expired waits cannot be recorded: {}", error.text());
         }
     }
 }

@@ -67,8 +67,8 @@ impl Worker {
             return Ok(());
         }
         if let Some(live) = &mut self.live {
-            tracing::info!("its agent had nothing to do: it is ended, and comes back with the next message");
-            live.stop("it had nothing to do", "daemon", *STOP_GRACE)?;
+            tracing::info!("its agent is idle: it is ended, and comes back with the next message");
+            live.stop("it was idle", "daemon", *STOP_GRACE)?;
             self.idleness = Idleness::Ending;
             workers.idle_agents.forget(self.session);
         }

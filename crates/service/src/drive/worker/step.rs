@@ -103,7 +103,7 @@ impl Worker {
             }
             Step::Cancel => self.end_run(workers, &state, Ending::Cancelled)?,
             Step::Fail(Held::NoDirectory) => {
-                let error = format!("the working directory {} is not there", state.working_dir);
+                let error = format!("the working directory {} does not exist", state.working_dir);
                 self.end_run(workers, &state, Ending::Failed { error })?;
             }
             Step::Fail(_) => {
@@ -131,7 +131,7 @@ impl Worker {
             }
             Step::AwaitLoad(most) => {
                 self.set_held(Some(format!(
-                    "its agent begins in {} s: this agent loses a conversation that is loaded within a minute of the last time",
+                    "its agent starts in {} s: this agent loses a conversation that is loaded within a minute of the last time",
                     most.as_secs() + 1
                 )));
                 // Looked at every second: it is shown, and the clock may be set.
@@ -169,7 +169,7 @@ impl Worker {
             if workers.agents.holders.exists(&dir)
                 && let Err(error) = workers.agents.holders.remove(&dir)
             {
-                tracing::warn!(%holder, "what a holder left stays: {}", chain(&error));
+                tracing::warn!(%holder, "the directory of a dead holder cannot be removed: {}", chain(&error));
             }
         }
     }

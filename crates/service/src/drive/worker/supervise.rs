@@ -150,7 +150,7 @@ impl Worker {
             let error = format!("the agent refused: {}", why.unwrap_or_default());
             self.end_run(workers, &state, Ending::Failed { error })?;
             if let Some(live) = &mut self.live {
-                live.stop("the agent makes no session", "daemon", *STOP_GRACE)?;
+                live.stop("the agent cannot create a session", "daemon", *STOP_GRACE)?;
             }
             self.poll_again();
             return Ok(());

@@ -195,8 +195,8 @@ impl Workers {
         match &told {
             Err(error) if follows_from_log => {
                 session_span(session)
-                    .in_scope(|| tracing::warn!("nobody looks after it yet: {}", error.text()));
-                let why = format!("the daemon cannot look after it yet: {}", error.text());
+                    .in_scope(|| tracing::warn!("the daemon cannot work on it yet: {}", error.text()));
+                let why = format!("the daemon cannot work on it yet: {}", error.text());
                 self.missed.add(session, why);
                 return Ok(());
             }

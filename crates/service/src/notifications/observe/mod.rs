@@ -136,7 +136,7 @@ impl NewsObserver {
     /// Reads what the last daemon left; tells whether it could, before nobody needed it any more.
     pub(super) fn open(&mut self) -> bool {
         while let Err(error) = self.hub.load() {
-            tracing::error!("nobody is notified before the outbox can be read: {}", chain(&error));
+            tracing::error!("no notifications are sent until the outbox can be read: {}", chain(&error));
             // News are noted meanwhile, one place for each stream.
             let begin = Instant::now();
             while begin.elapsed() < LONGEST_SLEEP {

@@ -152,7 +152,7 @@ impl NewsObserver {
             }
             Err(error) => {
                 if self.unreadable.insert(stream) {
-                    tracing::warn!(%stream, "nothing is told of it, because it cannot be read: {}", chain(&error));
+                    tracing::warn!(%stream, "no notifications are sent for it, because it cannot be read: {}", chain(&error));
                 }
             }
         }

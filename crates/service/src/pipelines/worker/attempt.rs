@@ -91,8 +91,7 @@ impl Worker {
         crash_point("pipeline.after_restore");
         let now = at.trees.capture(root).map_err(|why| ServiceError::new(Code::Storage, why))?;
         if now != tree {
-            let message =
-                "its files were restored, and are not what they should be: somebody else changes them";
+            let message = "its files were restored but differ again: another program is changing them";
             return Err(ServiceError::new(Code::Storage, message));
         }
         self.begin(at, state)?;

@@ -76,7 +76,7 @@ impl Worker {
                 }
             });
             if let Err(error) = read {
-                tracing::warn!("what its steps used is not known whole: {error}");
+                tracing::warn!("the usage of its steps is not fully known: {error}");
             }
         }
         sessions

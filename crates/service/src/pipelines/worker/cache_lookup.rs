@@ -29,10 +29,10 @@ impl Cached {
     pub(super) fn waits_text(&self) -> String {
         match self {
             Cached::BeingMade(run) => match RunName::of(*run) {
-                Some(name) => format!("{name} works at the same: its result will do"),
-                None => format!("{run} works at the same: its result will do"),
+                Some(name) => format!("{name} is doing the same step: its result will be used"),
+                None => format!("{run} is doing the same step: its result will be used"),
             },
-            Cached::Nothing | Cached::Result(_) => "another run works at the same".to_owned(),
+            Cached::Nothing | Cached::Result(_) => "another run is doing the same step".to_owned(),
         }
     }
 }

@@ -257,22 +257,21 @@ impl Worker {
                 let others = [self.signs_change_in(at, state), self.budget_time_left(at, state)];
                 (held, others.into_iter().chain([left]).flatten().min())
             }
-            Waits::Person => {
-                (words("its agent asks something: answer that"), self.budget_time_left(at, state))
-            }
-            Waits::Silence => {
-                (words("nothing can be told of its agent: unknown is not dead"), Some(self.back_off.next()))
-            }
+            Waits::Person => (words("its agent has a question: answer it"), self.budget_time_left(at, state)),
+            Waits::Silence => (
+                words("it is not known whether its agent is alive: it is not treated as dead"),
+                Some(self.back_off.next()),
+            ),
             Waits::Heartbeat | Waits::Stalled => (self.silence_text(at, state, what), Some(BUSY)),
             Waits::SameKey => (Some(cached.waits_text()), Some(BUSY)),
             Waits::Directory => {
                 let root = state.started.as_deref().map(|started| started.working_dir.clone());
                 let who = root.and_then(|root| self.who_works_in(at, step, Path::new(&root)));
                 let who = who.unwrap_or_else(|| "somebody else".into());
-                (Some(format!("{who} works in its directory")), Some(BUSY))
+                (Some(format!("{who} is working in its directory")), Some(BUSY))
             }
             Waits::Place => (None, None),
-            Waits::Time(left) => (words("its step was cut, and begins again in a moment"), Some(left)),
+            Waits::Time(left) => (words("its step was interrupted and starts again in a moment"), Some(left)),
         };
         self.stand(Standing { waits: Some(what), held, ..Standing::default() });
         let most = most.map_or(AT_LEAST_EVERY, |most| most.max(Duration::from_millis(1)));
@@ -288,7 +287,7 @@ impl Worker {
 
     fn rest_for(&mut self, at: &Pipelines, state: &PipelineState, found: &Looked, why: Rest) {
         let held = self.rest_text(at, state, found, why);
-        tracing::info!("it does not go on by itself: {held}");
+        tracing::info!("it does not continue automatically: {held}");
         let drift = self.drift_view(state, found).filter(|_| why == Rest::Drift).map(Box::new);
         self.stand(Standing { rests: Some(why), held: Some(held), drift, ..Standing::default() });
         at.leave_place(self.id);

@@ -70,16 +70,16 @@ impl Worker {
         found: &Looked,
         why: Rest,
     ) -> String {
-        let go_on = "resume the run if it is to go on";
+        let go_on = "resume the run to continue";
         match why {
             Rest::NotStarted | Rest::Completed | Rest::Failed | Rest::Aborted => String::new(),
-            Rest::HeldElsewhere => "somebody else holds it".into(),
-            Rest::Asks => format!("its step was cut, and it was told to ask: {go_on}"),
-            Rest::Left => format!("its daemon ended, and it was told to ask before it goes on: {go_on}"),
+            Rest::HeldElsewhere => "another process holds it".into(),
+            Rest::Asks => format!("its step was interrupted, and it is set to ask first: {go_on}"),
+            Rest::Left => format!("its daemon ended, and it is set to ask before it continues: {go_on}"),
             Rest::Cancelled => format!("its step was cancelled: {go_on}, or abort it"),
-            Rest::TooManyAttempts => format!("its step was cut too often: look at its sessions, then {go_on}"),
+            Rest::TooManyAttempts => format!("its step was interrupted too often: check its sessions, then {go_on}"),
             Rest::Drift => {
-                let Looked::Captured { changed, .. } = found else { return "its files drifted".into() };
+                let Looked::Captured { changed, .. } = found else { return "its files have drifted".into() };
                 let named: Vec<String> = changed.iter().take(NAMED).map(|file| shown(&file.path)).collect();
                 let more = changed.len().saturating_sub(NAMED);
                 let more = if more > 0 { format!(" and {more} more") } else { String::new() };
@@ -89,16 +89,16 @@ impl Worker {
                 )
             }
             Rest::NoDirectory => match found {
-                Looked::Unreadable(why) => format!("its directory cannot be read: {why}; it goes on when it can"),
-                _ => "its directory is not there: it goes on when it is".into(),
+                Looked::Unreadable(why) => format!("its directory cannot be read: {why}; it continues when it can be"),
+                _ => "its directory is missing: it continues when it is back".into(),
             },
             Rest::NoEnvironment => {
                 let missing = current(state).map(|(_, _, stage)| self.missing(at, state, stage));
                 env_missing_text(&missing.unwrap_or_default())
             }
-            Rest::Imported => format!("it came here from elsewhere: {go_on}"),
+            Rest::Imported => format!("it was imported from elsewhere: {go_on}"),
             Rest::ManifestMissing => {
-                "what its files are to be restored to is not there: import a bundle that has it, or resume it with --on-drift accept"
+                "the files to restore are missing: import a bundle that has them, or resume it with --on-drift accept"
                     .into()
             }
         }

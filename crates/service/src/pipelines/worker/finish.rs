@@ -226,7 +226,7 @@ fn result(at: &Pipelines, stage: &StageConfig, session: &SessionState, how: Fini
         (Finish::AsSaid, false) => failed(summary, why().unwrap_or_else(|| "its agent failed".into())),
         (Finish::Unclear, _) => {
             let why = said::verdict(stage, message.as_deref()).err().map(|why| why.to_string());
-            failed(summary, format!("its agent did not say what came of it: {}", why.unwrap_or_default()))
+            failed(summary, format!("its agent did not report an outcome: {}", why.unwrap_or_default()))
         }
         (Finish::EndedByRule, _) => {
             failed(summary, format!("it was ended {}", why().unwrap_or_else(|| "by a rule".into())))
@@ -241,7 +241,7 @@ fn changed_anyway(changed: &[ChangedFile]) -> String {
         0 => String::new(),
         more => format!(" and {more} more"),
     };
-    format!("it changed files that it must leave alone: {}{more}; they stay as they are", named.join(", "))
+    format!("it changed files that it must not change: {}{more}; they stay as they are", named.join(", "))
 }
 
 fn illegal(why: rekindle_domain::event::IllegalTransition) -> ServiceError {

@@ -59,9 +59,9 @@ impl Worker {
         let session = state.current_step()?.attempt.as_ref()?.session_id;
         Some(match what {
             Waits::Stalled => format!(
-                "nothing was heard since {heard_at}{health}: wait on, cancel its session {session} and resume the run, or abort the run"
+                "no sign of life since {heard_at}{health}: keep waiting, cancel its session {session} and resume the run, or abort the run"
             ),
-            _ => format!("no heartbeat since {heard_at}{health}: it is waited for all the same"),
+            _ => format!("no heartbeat since {heard_at}{health}: still waiting for it"),
         })
     }
 

@@ -88,9 +88,7 @@ pub(super) fn result(
                 Ok(artifacts) => (name, Payload { findings, summary, artifacts, ..Payload::default() }),
                 Err(why) => failed(summary, why),
             },
-            Terminal::Unclear(why) => {
-                failed(summary, format!("its agent did not say what came of it: {why}"))
-            }
+            Terminal::Unclear(why) => failed(summary, format!("its agent did not report an outcome: {why}")),
             Terminal::Not => failed(summary, format!("{event_type} does not end a command of this stage")),
         };
     said.event = Some(event_type);

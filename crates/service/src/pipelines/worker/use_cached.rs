@@ -98,9 +98,7 @@ impl Worker {
         match at.trees.restore(tree, root) {
             Ok(()) => {}
             Err(FilesError::Failed(why)) if at.trees.restoring(root).is_none() => {
-                tracing::warn!(
-                    "a cached result is passed over, because its files are not there any more: {why}"
-                );
+                tracing::warn!("a cached result is not used, because its files are gone: {why}");
                 return Ok(false);
             }
             Err(FilesError::NotYet(why) | FilesError::Failed(why)) => {
@@ -113,7 +111,8 @@ impl Worker {
         if now == tree {
             return Ok(true);
         }
-        let message = "the files of a cached result were restored, and are not what they should be: somebody else changes them";
+        let message =
+            "the files of a cached result were restored but differ again: another program is changing them";
         Err(ServiceError::new(Code::Storage, message))
     }
 

@@ -98,11 +98,7 @@ fn a_check_without_a_way_on_fails_the_run() {
 fn a_stage_that_must_leave_files_alone_is_held_to_it() {
     let mut home = Home::with_run(&[WRITES, "writes:code:9 writes:more:1 says:approved end"]);
     assert!(home.news().ends_with("finish review-1 failed; failed"), "{}", home.course());
-    assert!(
-        payload(&home, "review").contains("must leave alone: code, more"),
-        "{}",
-        payload(&home, "review")
-    );
+    assert!(payload(&home, "review").contains("must not change: code, more"), "{}", payload(&home, "review"));
     assert_eq!(home.trees.read("code").as_deref(), Some("9"), "the files stay as they are");
 }
 
@@ -139,7 +135,7 @@ fn an_agent_that_asks_is_waited_for() {
     let mut home = Home::with_run(&["ask text end"]);
     home.pass(std::time::Duration::from_secs(7200));
     assert!(home.news().ends_with("begin implement-1"), "what it waits for people does not count");
-    assert_eq!(home.held(), "its agent asks something: answer that");
+    assert_eq!(home.held(), "its agent has a question: answer it");
 }
 
 #[test]
@@ -167,7 +163,10 @@ fn two_runs_work_in_a_directory_one_after_the_other() {
     home.start(new_run(CONFIG)).expect("started");
     home.settle();
     assert_eq!(home.course(), "started; intend implement-1");
-    assert_eq!(home.held(), format!("run {} works in its directory", RunName::of(first).expect("a name")));
+    assert_eq!(
+        home.held(),
+        format!("run {} is working in its directory", RunName::of(first).expect("a name"))
+    );
     home.edit("code", Some("mine"));
     let second = std::mem::replace(&mut home.run, first);
     home.abort().expect("aborted");

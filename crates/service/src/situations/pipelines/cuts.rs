@@ -131,7 +131,7 @@ fn a_run_that_is_to_ask_goes_on_under_another_daemon_when_somebody_says_so() {
     home.open();
     home.recover().wait_long();
     assert_eq!(home.news(), format!("{BEGUN}; cut implement-1 agent_gone"));
-    assert!(home.held().contains("told to ask before it goes on"), "{}", home.held());
+    assert!(home.held().contains("set to ask before it continues"), "{}", home.held());
     home.restart().wait_long();
     assert_eq!(home.news(), "", "nor under the next one");
     home.resume_with(OnDrift::Stop).expect("it goes on");
@@ -159,7 +159,7 @@ fn what_becomes_of_a_cut_is_what_the_start_said() {
     let mut home = started(&["writes:code:1 die", "text end", APPROVES, PASSES], OnCut::Ask);
     home.wait_long();
     assert_eq!(home.news(), format!("{BEGUN}; cut implement-1 agent_gone"));
-    assert!(home.held().contains("told to ask"), "{}", home.held());
+    assert!(home.held().contains("set to ask"), "{}", home.held());
     home.resume_with(OnDrift::Stop).expect("it goes on");
     home.wait_long();
     assert!(home.news().ends_with("completed"), "{}", home.course());
@@ -243,7 +243,7 @@ fn why_a_run_rests_is_told_also_when_its_worker_has_left() {
     let view = home.pipelines().show(home.run).expect("shown");
     let pending = view.pending.expect("a step");
     assert_eq!(pending.why.as_str(), "asks");
-    assert!(pending.detail.is_some_and(|detail| detail.contains("told to ask")));
+    assert!(pending.detail.is_some_and(|detail| detail.contains("set to ask")));
 }
 
 #[test]

@@ -98,7 +98,7 @@ fn a_server_is_connected_to_over_tls_only_if_its_certificate_is_trusted() {
 
     refused(&local, Some(&another.file), "[tasks] ca_file");
     refused(&address("localhost", "sslmode=require"), None, "[tasks] ca_file");
-    refused(&address("127.0.0.1", "sslmode=require"), Some(&authority.file), "another name");
+    refused(&address("127.0.0.1", "sslmode=require"), Some(&authority.file), "a different name");
     refused(&address("localhost", "sslmode=verify-full"), Some(&authority.file), "sslmode");
     let no_file = directory.path().join("missing.pem");
     refused(&local, Some(&no_file), "missing.pem");
@@ -127,7 +127,7 @@ fn a_server_without_tls_is_refused_where_tls_is_asked_for() {
     let server = PostgresServer::start_on_port(None);
     let address = format!("postgres://rekindle:hunter2@localhost:{}/postgres", server.port());
     connect_postgres(&address, None).expect("a connection");
-    refused(&format!("{address}?sslmode=require"), None, "does not speak TLS");
+    refused(&format!("{address}?sslmode=require"), None, "does not support TLS");
 }
 
 #[test]

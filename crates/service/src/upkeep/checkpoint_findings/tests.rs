@@ -122,7 +122,7 @@ fn a_checkpoint_that_is_whole_is_no_finding_and_one_that_lacks_something_is_an_e
     assert!(found.what.contains(&format!("{} is missing, and 1 more", BlobId::of(b"a"))), "{}", found.what);
     assert!(found.what.contains(home.session.as_str()), "{}", found.what);
     assert!(!found.remedy.contains("rm ") && !found.remedy.contains("elete"), "{}", found.remedy);
-    assert_eq!(found.session, None, "its log is whole");
+    assert_eq!(found.session, None, "its log is not damaged");
     let home = Home::new();
     home.record(BlobId::of(b"a tree that was never kept"));
     assert_eq!(home.codes(), [Code::CheckpointDamaged]);
@@ -168,7 +168,7 @@ fn a_restore_that_has_not_come_to_its_end_is_told_with_both_ways() {
         assert!(found.what.contains(words), "{words} in {}", found.what);
     }
     // The store is open: whoever has the home may be at work.
-    assert!(found.remedy.starts_with("Nothing to do if it is at work"), "{}", found.remedy);
+    assert!(found.remedy.starts_with("Nothing to do if it is still running"), "{}", found.remedy);
     replace(&*home.disk, &journal, b"{").expect("written");
     let [found] = &home.findings()[..] else { panic!("{:?}", home.findings()) };
     assert!(found.code == Code::RestoreLeft && found.remedy.starts_with("Keep it"), "{}", found.remedy);

@@ -38,14 +38,13 @@ pub(super) fn collect(
     };
     let damaged = report.findings.iter().find(doubtful);
     if let Some(finding) = damaged {
-        let why =
-            format!("all are kept: {} is damaged, and may have named any of them", finding.path.display());
+        let why = format!("all are kept: {} is damaged and may refer to any of them", finding.path.display());
         freed.leave("blobs", &layout.blobs(), why);
         return Ok(());
     }
     if aside::any(&**disk, layout)? {
         let why = format!(
-            "all are kept: the damaged logs in {} may have named any of them; remove those you have no use for",
+            "all are kept: the damaged logs in {} may refer to any of them; remove those you do not need",
             layout.damaged().display()
         );
         freed.leave("blobs", &layout.blobs(), why);
@@ -74,14 +73,14 @@ pub(super) fn collect(
         None => referenced_blobs(&**disk, layout)?,
     };
     if let Some(closed) = references.unreadable.first() {
-        let why = format!("all are kept: {} may name some, and cannot be looked into", closed.display());
+        let why = format!("all are kept: {} may refer to some of them and cannot be read", closed.display());
         freed.leave("blobs", &layout.blobs(), why);
         return Ok(());
     }
     let mut named = references.referenced;
     named.extend(kept_trees(&**disk, layout)?);
     if let Err(error) = add_reachable(&BlobSource(blobs.clone()), &mut named) {
-        let why = format!("all are kept, because this may name any of them: {}", chain(&error));
+        let why = format!("all are kept, because this may refer to any of them: {}", chain(&error));
         freed.leave("blobs", &layout.blobs(), why);
         return Ok(());
     }
@@ -97,7 +96,7 @@ pub(super) fn collect(
     };
     crash_point("gc.blobs_gone");
     for (id, bytes) in unnamed.into_iter().filter(|(id, _)| gone.contains(id)) {
-        freed.note_gone("blob", &layout.blob(&id), bytes, "no record names it");
+        freed.note_gone("blob", &layout.blob(&id), bytes, "no record refers to it");
     }
     let packs = match &collection {
         Some(collection) => collection.collect_packs(&named, now),
@@ -105,14 +104,14 @@ pub(super) fn collect(
     };
     let packs = packs.map_err(io::Error::other)?;
     for (path, bytes) in packs.removed {
-        freed.note_gone("pack", &path, bytes, "nothing in it is named by a record, a snapshot or a tree");
+        freed.note_gone("pack", &path, bytes, "no record, snapshot or tree refers to anything in it");
     }
     for (path, bytes) in packs.rewritten {
-        let why = "most of it was named by nobody: what is needed is in a new one";
+        let why = "most of it was unused: the rest was moved to a new one";
         freed.note_gone("pack", &path, bytes, why);
     }
     for path in packs.damaged {
-        freed.leave("pack", &path, "it is damaged, and left as it is".into());
+        freed.leave("pack", &path, "it is damaged and is left as it is".into());
     }
     Ok(())
 }

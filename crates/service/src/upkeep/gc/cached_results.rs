@@ -52,9 +52,9 @@ pub(super) fn collect(
                 let others = result.payload_blob.iter().map(|kept| kept.blob).collect();
                 results.push(Kept { file, made, tree: result.to, others });
             }
-            (_, Some(Err(why))) => remove(&file, &format!("nobody can use it: {why}")),
+            (_, Some(Err(why))) => remove(&file, &format!("it cannot be used: {why}")),
             (CacheFileName::Temporary, _) if age > BEING_WRITTEN => {
-                remove(&file, "it was not written to its end");
+                remove(&file, "it was not written completely");
             }
             (CacheFileName::Temporary | CacheFileName::Foreign | CacheFileName::Result(_), None) => {}
         }
@@ -71,7 +71,7 @@ pub(super) fn collect(
             bytes += file.bytes + weigh((Some(tree), &others), &source, blobs, &mut seen)?;
         }
         if bytes > retention.max_bytes {
-            remove(&file, "newer ones take all the room that [cache] allows");
+            remove(&file, "newer ones use all the space that [cache] allows");
         }
     }
     Ok(())
@@ -165,7 +165,7 @@ mod tests {
         assert!(gone.len() == 1 && gone[0].contains("old"), "{gone:?}");
         // Room for two of them.
         let gone = home.run(DAY * 30, 25_000, false);
-        assert!(gone.len() == 1 && gone[0].contains("room"), "{gone:?}");
+        assert!(gone.len() == 1 && gone[0].contains("space"), "{gone:?}");
         assert_eq!(home.left(), 2);
         let newest = StepKey::from_bytes([1; 32]);
         assert!(
@@ -185,7 +185,7 @@ mod tests {
         }
         let gone = home.run(DAY * 30, u64::MAX, false);
         // A simulated disk counts from 1970: the half-written file is old.
-        assert!(gone.len() == 2 && gone.iter().any(|why| why.contains("nobody can use it")), "{gone:?}");
+        assert!(gone.len() == 2 && gone.iter().any(|why| why.contains("it cannot be used")), "{gone:?}");
         assert_eq!(home.left(), 1);
         assert_eq!(Home::new().run(DAY, 0, false), Vec::<String>::new(), "a home that never had one");
     }

@@ -36,7 +36,7 @@ pub(super) fn collect(disk: &SharedDisk, offline: &Offline, options: GcOptions, 
         Ok(held) => held,
         Err(why) => {
             let why = why.unwrap_or_else(|| {
-                "a daemon runs and starts holders from them; stop it first, agents work on".into()
+                "a daemon is running and starts holders from them; stop it first, agents keep working".into()
             });
             return freed.leave("executable", &bin, why);
         }
@@ -60,7 +60,7 @@ pub(super) fn collect(disk: &SharedDisk, offline: &Offline, options: GcOptions, 
             continue;
         }
         crash_point("gc.before_executable");
-        let why = "no living holder runs it, and a daemon makes its own again".into();
+        let why = "no living holder runs it, and a daemon creates it again".into();
         freed.remove(("executable", path, why), options, remove_tree);
     }
 }

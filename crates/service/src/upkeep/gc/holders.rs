@@ -58,24 +58,24 @@ fn may_go(holder: &Holder, options: GcOptions) -> Result<String, Option<String>>
     let age = age_of(holder.seen.dir.path());
     match &holder.standing {
         Standing::Ingested => Ok("the holder is dead and its journal is in the log".into()),
-        Standing::HalfMade if age >= HALF_MADE_FOR => Ok("it was begun and never used".into()),
+        Standing::HalfMade if age >= HALF_MADE_FOR => Ok("it was started and never used".into()),
         Standing::Unclaimed(why) => match options.orphans_older_than {
             Some(least) if age >= least => {
                 Ok(format!("the holder is dead and its session {why}; you asked for it"))
             }
             Some(_) => Err(Some("it is not old enough".into())),
             None => Err(Some(format!(
-                "its session {why}: its journal may be the only place of what the agent said; --orphans-older-than takes it"
+                "its session {why}: its journal may be the only copy of the agent's output; --orphans-older-than removes it"
             ))),
         },
-        Standing::JournalDamaged(_) => Err(Some("its journal is damaged and not wholly in a log".into())),
+        Standing::JournalDamaged(_) => Err(Some("its journal is damaged and not completely in a log".into())),
         Standing::Unharvested => {
-            Err(Some("its journal is not in the log yet: the next daemon sees to that".into()))
+            Err(Some("its journal is not in the log yet: the next daemon copies it there".into()))
         }
         Standing::Withheld => {
             Err(Some("its session is quarantined: its journal may be needed when that is released".into()))
         }
-        Standing::Newer(_) | Standing::Unreadable(_) => Err(Some("it cannot be understood".into())),
+        Standing::Newer(_) | Standing::Unreadable(_) => Err(Some("it cannot be read".into())),
         Standing::HalfMade
         | Standing::Lives
         | Standing::Orphan

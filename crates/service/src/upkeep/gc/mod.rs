@@ -160,7 +160,7 @@ pub(crate) fn gc_of_owner(
 fn imports(disk: &SharedDisk, layout: &Layout, options: GcOptions, freed: &mut Freed) {
     match collect_leftovers(disk, layout, options.dry_run) {
         Ok(left) => {
-            let why = "the import of a bundle was cut short";
+            let why = "the import of a bundle was interrupted";
             left.iter().for_each(|(path, bytes)| freed.note_gone("import", path, *bytes, why));
         }
         Err(error) => freed.note_failed("import", &layout.imports(), chain(&error)),
@@ -176,7 +176,7 @@ fn old_repairs(layout: &Layout, options: GcOptions, freed: &mut Freed) {
     old.sort();
     for path in old {
         crash_point("gc.before_repairs");
-        let why = "it is what a repair took away, and old enough".into();
+        let why = "it was removed by a repair, and is old enough".into();
         freed.remove(("repairs", path, why), options, remove_tree);
     }
 }

@@ -39,7 +39,7 @@ pub(super) fn collect(disk: &SharedDisk, offline: &Offline, options: GcOptions, 
         let is_pending = pending.contains(&id.into());
         if !is_pending && run_files::is_leftover(&**disk, offline.layout(), id).unwrap_or(false) {
             if age_of(&path) >= YOUNG {
-                let why = "its removal was cut short, or a start came to nothing".into();
+                let why = "its removal was interrupted, or its start failed".into();
                 freed.remove(("run", path, why), options, |_| remove(disk, offline, id));
             }
             continue;
@@ -80,15 +80,12 @@ fn is_removable(
     is_pending: bool,
 ) -> Result<(), String> {
     if is_pending {
-        return Err(
-            "the write-ahead log has something of it yet: a daemon that is asked to collect lets go of that"
-                .into(),
-        );
+        return Err("the write-ahead log still has records of it: collect while a daemon is running".into());
     }
     match if_exists(disk.stat(&offline.layout().ledger(id))) {
         Ok(None) => Ok(()),
         Ok(Some(_)) => Err(
-            "its ledger is not compressed, or somebody reopens it: the next start of a daemon compresses it"
+            "its ledger is not compressed, or it is being reopened: the next start of a daemon compresses it"
                 .into(),
         ),
         Err(error) => Err(error.to_string()),
@@ -98,9 +95,9 @@ fn is_removable(
 fn remove(disk: &SharedDisk, offline: &Offline, id: PipelineId) -> Result<(), String> {
     match run_files::remove(&**disk, offline.layout(), id).map_err(|error| error.to_string())? {
         RunRemoval::Gone => Ok(()),
-        RunRemoval::InUse => Err("somebody reopens it".into()),
+        RunRemoval::InUse => Err("it is being reopened".into()),
         RunRemoval::Foreign(name) => {
-            Err(format!("there is {name} in it, which is none of Rekindle's files: move it elsewhere"))
+            Err(format!("it contains {name}, which is not one of Rekindle's files: move it elsewhere"))
         }
     }
 }

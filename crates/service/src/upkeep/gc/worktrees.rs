@@ -46,7 +46,7 @@ pub(super) fn collect(disk: &SharedDisk, offline: &Offline, options: GcOptions, 
         });
     }
     for scratch in older_than(&layout.worktree_scratches(), SCRATCH_AGE) {
-        let why = "a merge was cut short".to_owned();
+        let why = "a merge was interrupted".to_owned();
         freed.remove(("worktree", scratch, why), options, |path| {
             // Git knows of it, in the repository whose worktrees were merged.
             let repository = GitRepository::around(path).map(|found| found.common);
@@ -65,19 +65,19 @@ fn collect_one(
 ) {
     let directory = PathBuf::from(&leftover.worktree.directory);
     let Some(users) = users else {
-        let why = "some sessions cannot be read, and may use it".to_owned();
+        let why = "some sessions cannot be read and may use it".to_owned();
         return freed.leave("worktree", &directory, why);
     };
     if users.have_owner(&leftover.worktree.directory) {
         return;
     }
     if let Some(session) = users.works_in(&directory) {
-        return freed.leave("worktree", &directory, format!("{session} works there"));
+        return freed.leave("worktree", &directory, format!("{session} is using it"));
     }
     if let Err(error) = workspaces.check_saved(&leftover.worktree) {
         return freed.leave("worktree", &directory, chain(&error));
     }
-    let why = format!("{} was removed, and nothing in it is nowhere else", leftover.session);
+    let why = format!("{} was removed, and all work in it exists elsewhere too", leftover.session);
     freed.remove(("worktree", directory, why), options, |_| {
         let removal = Removal { worktree: &leftover.worktree, message: "", umask: 0o077, bundle: None };
         workspaces.remove_session_worktree(&removal).map_err(|error| chain(&error))?;

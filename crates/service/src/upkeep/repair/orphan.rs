@@ -25,17 +25,17 @@ const LOOK: Duration = Duration::from_millis(20);
 
 /// Asks a holder to end its agent and itself, and waits for that. Everything is looked at afresh.
 pub(super) fn end(home: &Path, disk: &dyn Disk, path: &Path) -> io::Result<()> {
-    let refuse = |why: &str| Err(io::Error::other(format!("{why}; nobody was signalled")));
+    let refuse = |why: &str| Err(io::Error::other(format!("{why}; no process was signalled")));
     if home::is_copied(disk, &Layout::new(home)) {
-        return refuse("this home is a copy of another, whose agent it may be");
+        return refuse("this home is a copy, and the agent may belong to the original");
     }
     let offline = Offline::open(std::sync::Arc::new(RealDisk), home).map_err(io::Error::other)?;
     let found = inspect_holders(&offline)?.into_iter().find(|holder| holder.seen.dir.path() == path);
     let Some(holder) = found.filter(|holder| holder.standing == Standing::Orphan && holder.ours) else {
-        return refuse("it is no orphan of this home any more");
+        return refuse("it is no longer an orphan of this home");
     };
     let LockState::Held { note: Some(note), by: Keeper::Holder } = &holder.seen.lock else {
-        return refuse("nothing proves which process it is");
+        return refuse("it is not certain which process it is");
     };
     if note.holder_id != holder.seen.holder_id {
         return refuse("its lock names another holder");

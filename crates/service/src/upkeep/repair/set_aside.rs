@@ -21,7 +21,7 @@ const BY: &str = "doctor";
 
 /// Why no beginning of a quarantined session's log is kept.
 const UNREAD: &str =
-    "it is quarantined, and its log is not read: set the session aside whole, or release it first";
+    "it is quarantined, and its log is not read: set the whole session aside, or release it first";
 
 /// What is to become of damaged sessions.
 pub(super) struct SetAside<'a> {
@@ -60,7 +60,7 @@ impl SetAside<'_> {
         Some(done(
             "not_damaged",
             what,
-            Some("it stays where it is: only a damaged session is set aside".into()),
+            Some("it was not moved: only a damaged session can be set aside".into()),
         ))
     }
 
@@ -81,7 +81,7 @@ impl SetAside<'_> {
         };
         of_session.find(lives).map(|one| {
             format!(
-                "its agent lives ({}): set the session aside whole, have the agent ended, then ask again",
+                "its agent is alive ({}): set the whole session aside, end the agent, then try again",
                 one.holder_id
             )
         })
@@ -104,7 +104,7 @@ impl SetAside<'_> {
             cancel(state, tokens, Cancel { why, by: BY, dropped, agent, behind: Vec::new() })
         })?;
         let what = format!(
-            "The first {} records are the session's log again; {} bytes behind them are in {} alone.",
+            "The first {} records are the session's log again; the {} bytes after them are only in {}.",
             kept.records,
             kept.left_bytes,
             kept.aside.display()

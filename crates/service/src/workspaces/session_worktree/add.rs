@@ -198,7 +198,7 @@ fn add_submodules(directory: &Path, umask: u32, lock: &LockFile) -> Result<(), G
 fn set_lock(directory: &Path) -> io::Result<()> {
     let link = fs::read_to_string(directory.join(".git"))?;
     let private =
-        link.strip_prefix("gitdir: ").ok_or_else(|| io::Error::other("it is no worktree of git"))?;
+        link.strip_prefix("gitdir: ").ok_or_else(|| io::Error::other("it is not a git worktree"))?;
     let private = directory.join(private.trim_end_matches('\n'));
     let renewed = private.join("locked.new");
     fs::write(&renewed, format!("{MADE}\n"))?;

@@ -42,7 +42,7 @@ impl MergeRollback {
             written.map_err(|source| GitError::Io { path: self.index.clone(), source })
         };
         if let Err(error) = back() {
-            tracing::warn!("what was left over in {} stays committed: {error}", directory.display());
+            tracing::warn!("leftover changes in {} stay committed: {error}", directory.display());
         }
     }
 }

@@ -46,7 +46,7 @@ pub struct Surroundings<'a> {
     pub env: &'a BTreeMap<String, String>,
     /// The umask of its agent.
     pub umask: u32,
-    /// Whether the daemon is leaving: then a command is ended, and run again by the next one.
+    /// Whether the daemon is shutting down: then a command is ended, and run again by the next one.
     pub is_stopping: &'a dyn Fn() -> bool,
 }
 

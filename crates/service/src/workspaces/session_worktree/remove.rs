@@ -157,7 +157,7 @@ impl<'a> Contents<'a> {
         let directory = Path::new(&worktree.directory);
         let lock = found.and_then(|found| found.lock.as_deref());
         if let Some(reason) = lock.filter(|reason| !is_own_lock(reason)) {
-            let reason = if reason.is_empty() { "nobody says why" } else { reason }.to_owned();
+            let reason = if reason.is_empty() { "no reason is given" } else { reason }.to_owned();
             return Err(GitError::Locked { directory: directory.to_owned(), reason });
         }
         let is_there = found.is_some() && directory.join(".git").exists();
@@ -181,8 +181,8 @@ impl<'a> Contents<'a> {
     fn check_saved(&self) -> Result<(), GitError> {
         let commits = match self.unmerged {
             0 => None,
-            1 => Some("a commit that is in no other branch".to_owned()),
-            more => Some(format!("{more} commits that are in no other branch")),
+            1 => Some("a commit that no other branch has".to_owned()),
+            more => Some(format!("{more} commits that no other branch has")),
         };
         let files = (!self.changed.is_empty()).then(|| format!("not committed: {}", first_of(&self.changed)));
         let what: Vec<String> = commits.into_iter().chain(files).collect();

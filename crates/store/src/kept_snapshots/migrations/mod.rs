@@ -36,7 +36,7 @@ pub(super) fn migrate(document: &mut Map<String, Value>, steps: &[Migration]) ->
     }
     match version == u64::from(newest(steps)) {
         true => Ok(()),
-        false => Err(format!("there never was a version {written}")),
+        false => Err(format!("version {written} never existed")),
     }
 }
 
@@ -73,7 +73,7 @@ mod tests {
         for (document, told) in [
             (json!({}), "it has no version"),
             (json!({"version": "1"}), "it has no version"),
-            (json!({"version": 0}), "there never was a version 0"),
+            (json!({"version": 0}), "version 0 never existed"),
             (json!({"version": 1}), "version 1 cannot be read as version 2: there is no cause"),
             (
                 json!({"version": 2, "reason": 7}),

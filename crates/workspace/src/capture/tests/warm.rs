@@ -113,7 +113,7 @@ fn an_ignore_file_that_is_too_large_is_told() {
     lab.write(".gitignore", vec![b'#'; crate::rules::MAX_IGNORE_FILE_BYTES as usize + 1]);
     let notes = lab.capture().notes;
     assert!(
-        notes.len() == 1 && notes[0].ends_with(".gitignore is above 1 MiB and not honoured"),
+        notes.len() == 1 && notes[0].ends_with(".gitignore is larger than 1 MiB and is ignored"),
         "{notes:?}"
     );
 }

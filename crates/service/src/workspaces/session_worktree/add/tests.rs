@@ -65,25 +65,25 @@ fn what_speaks_against_it_is_said_and_nothing_is_made() {
     lab.0.commit("second");
     let wanted = || lab.wanted("one", DirtyPolicy::Refuse);
     let main = SessionWorktree { branch: "main".into(), ..wanted() };
-    assert!(refused(&lab, &main).contains("main is worked on in"));
+    assert!(refused(&lab, &main).contains("main is checked out in"));
     for name in ["", "-x", "a..b", "@{-1}", "a b", "HEAD", "x.lock"] {
         let bad = SessionWorktree { branch: name.into(), ..wanted() };
-        assert!(refused(&lab, &bad).ends_with("is no name for a branch"), "{name}");
+        assert!(refused(&lab, &bad).ends_with("is not a valid branch name"), "{name}");
     }
     let nowhere = SessionWorktree { base: Some("nowhere".into()), ..wanted() };
     assert_eq!(refused(&lab, &nowhere), "there is no commit nowhere");
     let option = SessionWorktree { base: Some("--all".into()), ..wanted() };
     assert_eq!(refused(&lab, &option), "there is no commit --all");
     let elsewhere = SessionWorktree { branch: "other".into(), base: Some("HEAD".into()), ..wanted() };
-    assert!(refused(&lab, &elsewhere).contains("other is there already"));
+    assert!(refused(&lab, &elsewhere).contains("other already exists"));
     lab.0.write("new", "text");
     lab.0.write("below/file", "third");
     lab.0.write("some.log", "ignored");
-    assert!(refused(&lab, &wanted()).ends_with("would be missing: below/file, new"));
+    assert!(refused(&lab, &wanted()).ends_with("would be left out: below/file, new"));
     (0..3).for_each(|n| lab.0.write(&format!("new{n}"), "text"));
     assert!(refused(&lab, &wanted()).ends_with("below/file, new, new0 and 2 more"));
     let carried = SessionWorktree { base: Some("HEAD~".into()), ..lab.wanted("two", DirtyPolicy::Carry) };
-    assert!(refused(&lab, &carried).contains("belongs to the commit"));
+    assert!(refused(&lab, &carried).contains("belong to the commit"));
     // Without any commit, and in no repository.
     let empty = lab.0.place().join("empty");
     fs::create_dir(&empty).expect("made");
@@ -93,7 +93,7 @@ fn what_speaks_against_it_is_said_and_nothing_is_made() {
         ..wanted()
     };
     lab.0.try_git(&empty, &["init", "-q"]).expect("made");
-    assert!(find_start(&at(&empty)).expect_err("refused").to_string().contains("without any commit"));
+    assert!(find_start(&at(&empty)).expect_err("refused").to_string().contains("has no commit yet"));
     let bare = lab.0.place().join("bare");
     lab.0.git(&["clone", "-q", "--bare", ".", &text(&bare)]);
     assert!(matches!(GitRepository::around(&bare), Err(GitError::NotRepository { .. })));

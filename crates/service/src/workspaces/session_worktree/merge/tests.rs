@@ -133,7 +133,7 @@ fn a_conflict_leaves_both_sides_as_they_were() {
         let before = work.seen();
         assert_eq!(work.lab.git(&work.worktree, &["status", "--porcelain"]), "AM added\n?? new");
         let error = work.merge(method).expect_err("a conflict").to_string();
-        assert_eq!(error, "both sides changed below/file, each in its way", "{method:?}");
+        assert_eq!(error, "both sides changed below/file in conflicting ways", "{method:?}");
         assert_eq!(work.seen(), before, "{method:?}");
     }
 }
@@ -159,13 +159,13 @@ fn what_a_merge_would_overwrite_is_not_overwritten() {
     work.lab.0.write("below/file", "not committed");
     let before = work.seen();
     let error = work.merge(MergeMethod::Merge).expect_err("in the way").to_string();
-    assert!(error.ends_with("is in the way: below/file"), "{error}");
+    assert!(error.ends_with("are in the way: below/file"), "{error}");
     assert_eq!(work.seen(), before);
     // A file that git does not know is no less worth.
     work.lab.0.git(&["checkout", "-q", "below/file"]);
     work.lab.0.write("new", "a person's");
     let error = work.merge(MergeMethod::Squash).expect_err("in the way").to_string();
-    assert!(error.ends_with("is in the way: new"), "{error}");
+    assert!(error.ends_with("are in the way: new"), "{error}");
     assert_eq!(work.in_original("new").as_deref(), Some("a person's"));
 }
 
@@ -174,7 +174,7 @@ fn what_is_begun_and_not_finished_is_left_alone() {
     let Some(work) = Work::new() else { return };
     let merge = || work.merge(MergeMethod::Merge).expect_err("refused").to_string();
     work.lab.0.git(&["checkout", "-q", "--detach"]);
-    assert!(merge().ends_with("repo is at no branch"));
+    assert!(merge().ends_with("repo is not on a branch"));
     work.lab.0.git(&["checkout", "-q", "main"]);
     // The agent left a merge with conflicts: nobody commits the marks of those.
     work.lab.0.git(&["branch", "other"]);
@@ -185,12 +185,12 @@ fn what_is_begun_and_not_finished_is_left_alone() {
     work.lab.commit(&work.worktree, "two");
     work.lab.git(&work.worktree, &["checkout", "-q", "rekindle/one"]);
     assert_eq!(work.lab.0.try_git(Path::new(&work.worktree.directory), &["merge", "other"]), None);
-    assert!(merge().starts_with("a merge was begun in"));
+    assert!(merge().starts_with("a merge was started in"));
     work.lab.git(&work.worktree, &["merge", "--abort"]);
     work.merge(MergeMethod::Merge).expect("merged");
     work.lab.git(&work.worktree, &["worktree", "unlock", &work.worktree.directory]);
     fs::remove_dir_all(&work.worktree.directory).expect("removed");
-    assert!(merge().ends_with("is not there any more"));
+    assert!(merge().ends_with("no longer exists"));
 }
 
 #[test]

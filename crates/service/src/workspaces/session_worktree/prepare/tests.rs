@@ -80,7 +80,7 @@ fn a_command_is_ended_with_everything_it_started_when_the_daemon_leaves() {
     let env = std::env::vars().filter(|(name, _)| name == "PATH").collect();
     let around = Surroundings { env: &env, umask: 0o022, is_stopping: &|| begun.exists() };
     let added = lab.0.workspaces.add_session_worktree(&wanted, &root, &preparation, &around);
-    assert!(added.expect_err("stopped").to_string().contains("is leaving"));
+    assert!(added.expect_err("stopped").to_string().contains("is shutting down"));
     let child: i32 = fs::read_to_string(&begun).expect("begun").trim().parse().expect("a number");
     let is_gone = || match fs::read_to_string(format!("/proc/{child}/stat")) {
         Err(_) => true,

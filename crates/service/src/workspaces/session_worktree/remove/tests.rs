@@ -54,7 +54,7 @@ fn work_that_is_nowhere_else_keeps_it() {
     lab.write(&one, "new", "work");
     assert!(refused().ends_with("nowhere else: not committed: new"), "{}", refused());
     lab.commit(&one, "work");
-    assert!(refused().ends_with("nowhere else: a commit that is in no other branch"), "{}", refused());
+    assert!(refused().ends_with("nowhere else: a commit that no other branch has"), "{}", refused());
     // Somebody has it elsewhere.
     lab.0.git(&["branch", "copy", "rekindle/one"]);
     // A HEAD that is at no branch has commits too.
@@ -73,7 +73,7 @@ fn one_that_somebody_locked_stays() {
     lab.add(&one).expect("made");
     lab.0.git(&["worktree", "unlock", &one.directory]);
     for (reason, told) in
-        [("a disk that I carry around", "a disk that I carry around"), ("", "nobody says why")]
+        [("a disk that I carry around", "a disk that I carry around"), ("", "no reason is given")]
     {
         lab.0.git(&["worktree", "lock", "--reason", reason, &one.directory]);
         for is_forced in [false, true] {
