@@ -365,7 +365,7 @@ impl Home {
     /// The session of the latest attempt.
     pub(super) fn session(&self) -> Arc<SessionState> {
         let state = self.state();
-        let attempt = state.last_step().and_then(|step| step.attempt.clone()).expect("an attempt");
+        let attempt = state.last_step().and_then(|step| step.attempt).expect("an attempt");
         self.store().open_session(attempt.session_id).expect("there").state
     }
 
