@@ -2,6 +2,7 @@
 //! die between its files and its records.
 
 use std::fs;
+use std::path::PathBuf;
 
 use serde_json::{Value, json};
 
@@ -13,6 +14,14 @@ fn said(lab: &Lab, arguments: &[&str]) -> String {
     String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
+/// Counts the results that are kept for other runs.
+fn kept(lab: &Lab) -> usize {
+    let entries =
+        |path: PathBuf| fs::read_dir(path).into_iter().flatten().flatten().map(|entry| entry.path());
+    let is_result = |path: &PathBuf| path.extension().is_some_and(|extension| extension == "json");
+    entries(lab.home().join("cache")).flat_map(entries).filter(is_result).count()
+}
+
 // I4, I11.
 #[test]
 fn a_second_run_has_the_results_of_the_first_whoever_dies_over_it() {
@@ -21,6 +30,8 @@ fn a_second_run_has_the_results_of_the_first_whoever_dies_over_it() {
     let first = lab.start_run(&config, &json!({}));
     judge(&lab, &first);
     assert_eq!(lab.agents().len(), 4);
+    // A result is kept for others after it is recorded: a death in between costs only what the cache had saved.
+    wait_for("the last result in the cache", || (kept(&lab) == 5).then_some(()));
     let result = lab.path("work").join("code.txt");
     fs::remove_file(&result).expect("removed");
     lab.kill();
