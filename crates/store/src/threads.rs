@@ -1,7 +1,10 @@
-//! Doing the same to many things at once, on as many threads as there are to be had.
+//! Threads: the same done to many things at once, on as many as there are to be had; and how one that sleeps is woken.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// A function that wakes the committer: something that goes on beside it is over, or somebody waits for it.
+pub(crate) type Wake = Arc<dyn Fn() + Send + Sync>;
 
 /// Calls a function with each of some things, on at most so many threads; returns what it answered, in order. Without threads
 /// to be had it is done on the caller's.

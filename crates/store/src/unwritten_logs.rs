@@ -4,18 +4,21 @@
 use std::collections::HashMap;
 use std::ffi::OsStr;
 use std::path::Path;
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use foldhash::fast::RandomState;
 use rekindle_domain::id::StreamId;
 
 use crate::layout::{Layout, SessionFile, session_file};
+use crate::threads::Wake;
 
 /// The logs that lack something, and who waits for them.
 #[derive(Default)]
 pub(crate) struct UnwrittenLogs {
     state: Mutex<State>,
     written: Condvar,
+    /// Wakes whoever writes them.
+    wake: OnceLock<Wake>,
 }
 
 #[derive(Default)]
@@ -37,6 +40,11 @@ impl UnwrittenLogs {
     fn lock(&self) -> MutexGuard<'_, State> {
         // Changed in single steps: a panic elsewhere leaves it whole.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Has whoever writes them woken by readers who wait.
+    pub(crate) fn wake_with(&self, wake: Wake) {
+        let _ = self.wake.set(wake);
     }
 
     /// Adds logs that lack what is about to be answered.
@@ -110,6 +118,11 @@ impl UnwrittenLogs {
         let lacking = state.streams.iter().filter(|(stream, _)| concerns(**stream));
         let Some(last) = lacking.map(|(_, with)| *with).max() else { return };
         state.readers += 1;
+        if let Some(wake) = self.wake.get() {
+            drop(state);
+            wake();
+            state = self.lock();
+        }
         while state.unfinished <= last {
             state = self.written.wait(state).unwrap_or_else(PoisonError::into_inner);
         }

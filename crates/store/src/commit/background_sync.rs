@@ -10,7 +10,7 @@ use rekindle_domain::id::StreamId;
 use super::helper_thread::HelperThread;
 use crate::disk::DiskFile;
 use crate::home_files::HomeFiles;
-use crate::threads::map_on_threads;
+use crate::threads::{Wake, map_on_threads};
 
 /// A log that is to be made durable.
 pub(super) struct LogSync {
@@ -82,9 +82,6 @@ impl Syncs {
         self.failed
     }
 }
-
-/// A function that wakes the committer: something that goes on beside it is over.
-pub(super) type Wake = Arc<dyn Fn() + Send + Sync>;
 
 /// Where rounds are carried out.
 pub(super) enum Syncer {

@@ -18,7 +18,7 @@ use rekindle_domain::time::Clock;
 use self::checkpoint::Checkpoint;
 pub(crate) use self::checkpoint::Checkpointed;
 use self::write_logs::{MOST_UNWRITTEN, UnwrittenLines, WritesUnderWay};
-use super::background_sync::{Syncer, Wake};
+use super::background_sync::Syncer;
 use super::group_commit::{Group, is_urgent};
 use super::helper_thread::HelperThread;
 use super::open_stream::OpenStream;
@@ -34,6 +34,7 @@ use crate::meter::Meter;
 use crate::recover::Unfinished;
 use crate::reserve::Reserve;
 use crate::session_files;
+use crate::threads::Wake;
 use crate::unwritten_logs::UnwrittenLogs;
 use crate::wal::writer::{Wal, WalFailure};
 

@@ -14,6 +14,7 @@ mod machine;
 mod open_stream;
 mod open_streams;
 mod published_streams;
+mod queue;
 mod rewrite;
 mod thread;
 

@@ -1,8 +1,9 @@
-//! The committer's thread: a bounded queue in front of the state machine, and a clock behind it.
+//! The committer on a thread of its own: a bounded queue in front of the state machine, and a clock behind it. Whoever appends while
+//! nobody else does commits on his own thread meanwhile.
 
 use std::io;
 use std::mem;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::thread::{JoinHandle, current};
 use std::time::{Duration, Instant};
 
@@ -10,6 +11,7 @@ use rekindle_domain::id::StreamId;
 
 use super::machine::CommitMachine;
 use super::published_streams::Published;
+use super::queue::{Batch, CommitQueue, Request, Timed, Waiting};
 use super::{Answer, Append, Call, Commits, Committed, Outcome, Receipts, Reply, Slot, with_answer};
 use crate::error::AppendError;
 use crate::fold::Fold;
@@ -18,164 +20,31 @@ use crate::home::HomeLock;
 /// How long what the kernel has may stay off the disk.
 const SYNC_WITHIN: Duration = Duration::from_secs(1);
 
-/// Most requests that wait for the committer; producers beyond it wait their turn, which bounds memory.
-const QUEUE_LIMIT: usize = 4096;
-
 /// How long the logs may lack what was answered while there is always something else to do: so much goes into each with one call.
 const WRITE_LOGS_WITHIN: Duration = Duration::from_millis(20);
 
 /// How often the committer looks again before it goes to sleep: some 50 µs.
 const LINGER_ROUNDS: usize = 100;
 
-enum Request {
-    Append(Append, Reply),
-    /// Comes behind the appends before it.
-    Call(Call),
-    /// Does not concern these.
-    Ahead(Call),
-}
-
-/// A batch of requests, which are taken together, by the lowest bit of its number: those of one are answered before the next is
-/// taken, and so before anybody waits for the one after that.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-struct Batch(bool);
-
-#[derive(Default)]
-struct Queue {
-    /// Each with when it was handed over.
-    requests: Vec<(Request, Instant)>,
-    /// The batch they are.
-    batch: Batch,
-    /// The checkpoint under way can go on.
-    synced: bool,
-    closed: bool,
-}
-
-impl Queue {
-    /// Tells whether there is nothing to be done.
-    fn is_idle(&self) -> bool {
-        self.requests.is_empty() && !self.synced && !self.closed
-    }
-}
-
-#[derive(Default)]
-struct Shared {
-    queue: Mutex<Queue>,
-    not_empty: Condvar,
-    not_full: Condvar,
-    /// Everyone who waits for an outcome of a batch is woken together, and nobody else: of many callers half wait for the next one.
-    answered: [Condvar; 2],
-    over: Mutex<bool>,
-}
-
-impl Shared {
-    fn lock(&self) -> MutexGuard<'_, Queue> {
-        // A panic elsewhere leaves the queue whole: it is changed in single steps.
-        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Waits until there is room in the queue; none if nothing is taken any more.
-    fn wait_for_room(&self) -> Option<MutexGuard<'_, Queue>> {
-        let mut queue = self.lock();
-        while queue.requests.len() >= QUEUE_LIMIT && !queue.closed {
-            queue = self.not_full.wait(queue).unwrap_or_else(PoisonError::into_inner);
-        }
-        (!queue.closed).then_some(queue)
-    }
-
-    #[expect(clippy::result_large_err, reason = "a request is given back only when the committer is gone")]
-    fn push(&self, request: Request) -> Result<Batch, Request> {
-        let now = Instant::now();
-        let Some(mut queue) = self.wait_for_room() else { return Err(request) };
-        queue.requests.push((request, now));
-        let (first, batch) = (queue.requests.len() == 1, queue.batch);
-        // Woken with the lock free, the committer need not wait for it.
-        drop(queue);
-        if first {
-            self.not_empty.notify_one();
-        }
-        Ok(batch)
-    }
-
-    /// Tells whether there will be no more answers.
-    fn over(&self) -> MutexGuard<'_, bool> {
-        self.over.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn answered(&self, Batch(odd): Batch) -> &Condvar {
-        &self.answered[usize::from(odd)]
-    }
-
-    /// Wakes everyone who waits for an outcome of a batch.
-    fn wake(&self, batch: Batch) {
-        drop(self.over());
-        self.answered(batch).notify_all();
-    }
-
-    /// Pushes several requests together: they are taken together too.
-    fn push_all(&self, requests: impl Iterator<Item = Request>) -> Option<Batch> {
-        let now = Instant::now();
-        let mut queue = self.wait_for_room()?;
-        queue.requests.extend(requests.map(|request| (request, now)));
-        let batch = queue.batch;
-        drop(queue);
-        self.not_empty.notify_one();
-        Some(batch)
-    }
-
-    /// Waits for an outcome of a batch.
-    fn wait(&self, slot: &Slot, batch: Batch) -> Outcome {
-        match slot.take().or_else(|| self.wait_for_answer(slot, batch)) {
-            Some(answer) => answer.into_outcome(),
-            None => Err(AppendError::Closed),
-        }
-    }
-
-    /// Waits for an answer; none if there will be none.
-    fn wait_for_answer(&self, slot: &Slot, batch: Batch) -> Option<Answer> {
-        let mut over = self.over();
-        loop {
-            // Looked at under the lock that is taken before waking: no wake-up can be missed.
-            match slot.take() {
-                None if !*over => {
-                    over = self.answered(batch).wait(over).unwrap_or_else(PoisonError::into_inner);
-                }
-                answer => return answer,
-            }
-        }
-    }
-
-    /// Wakes the committer: the checkpoint under way can go on. Never waits for room: nobody is more in the way of the committer
-    /// than its own checkpoint.
-    fn go_on(&self) {
-        self.lock().synced = true;
-        self.not_empty.notify_all();
-    }
-
-    fn close(&self) {
-        self.lock().closed = true;
-        self.not_empty.notify_all();
-        self.not_full.notify_all();
-    }
-}
-
 /// A ticket for an append under way.
 pub struct Ticket {
     slot: Arc<[Slot]>,
     batch: Batch,
-    shared: Arc<Shared>,
+    queue: Arc<CommitQueue>,
 }
 
 impl Ticket {
     /// Waits for the outcome.
     pub fn wait(self) -> Result<Receipts, AppendError> {
-        self.shared.wait(&self.slot[0], self.batch)
+        self.queue.wait(&self.slot[0], self.batch)
     }
 }
 
 /// The committer on a thread of its own; one for all streams of a home.
 pub struct Committer {
-    shared: Arc<Shared>,
+    queue: Arc<CommitQueue>,
+    /// The state machine: the thread has it while it is up. None once it has ended.
+    machine: Arc<Mutex<Option<CommitMachine>>>,
     published: Arc<Published>,
     thread: Option<JoinHandle<()>>,
 }
@@ -185,7 +54,7 @@ impl Committer {
     pub fn submit(&self, append: Append) -> Ticket {
         let slot: Arc<[Slot]> = Arc::new([Slot::default()]);
         let batch = self.hand_over(append, Reply::Slot(slot.clone(), 0));
-        Ticket { slot, batch, shared: self.shared.clone() }
+        Ticket { slot, batch, queue: self.queue.clone() }
     }
 
     /// Makes several appends together, so that they share one write and one sync, and waits.
@@ -193,10 +62,10 @@ impl Committer {
         let slots: Arc<[Slot]> = appends.iter().map(|_| Slot::default()).collect();
         let replies = (0..slots.len()).map(|index| Reply::Slot(slots.clone(), index));
         let requests = appends.into_iter().zip(replies).map(|(append, reply)| Request::Append(append, reply));
-        let Some(batch) = self.shared.push_all(requests) else {
+        let Some(batch) = self.queue.push_all(requests) else {
             return slots.iter().map(|_| Err(AppendError::Closed)).collect();
         };
-        slots.iter().map(|slot| self.shared.wait(slot, batch)).collect()
+        slots.iter().map(|slot| self.queue.wait(slot, batch)).collect()
     }
 
     /// Hands over an append; `reply` is called on the committer's thread and must not block.
@@ -213,9 +82,25 @@ impl Committer {
         self.published.get(stream)
     }
 
+    /// Commits an append on the caller's thread, which saves waking two, if nobody else has anything to commit; gives it back if
+    /// somebody has.
+    #[expect(clippy::result_large_err, reason = "what is given back is handed over at once")]
+    fn commit_alone(&self, append: Append) -> Result<Outcome, Append> {
+        let since = Instant::now();
+        let Ok(mut held) = self.machine.try_lock() else { return Err(append) };
+        // Looked at with the state machine in hand: what was handed over before comes first.
+        let Some(machine) = held.as_mut().filter(|_| self.queue.lock().is_free()) else { return Err(append) };
+        let slot: Arc<[Slot]> = Arc::new([Slot::default()]);
+        machine.commit(vec![(append, Reply::Slot(slot.clone(), 0))]);
+        machine.meter.appends.observe(since.elapsed());
+        drop(held);
+        self.queue.leave_chores();
+        Ok(slot[0].take().map_or(Err(AppendError::Closed), Answer::into_outcome))
+    }
+
     /// Hands over an append; the batch matters to nobody if it is answered at once because nothing is taken any more.
     fn hand_over(&self, append: Append, reply: Reply) -> Batch {
-        match self.shared.push(Request::Append(append, reply)) {
+        match self.queue.push(Request::Append(append, reply)) {
             Ok(batch) => batch,
             Err(Request::Append(_, reply)) => {
                 reply.send(Err(AppendError::Closed));
@@ -228,26 +113,28 @@ impl Committer {
 
 impl Commits for Committer {
     fn start(mut machine: CommitMachine, lock: Arc<HomeLock>) -> io::Result<Committer> {
-        let (shared, published) = (Arc::new(Shared::default()), machine.published.clone());
-        let (queue, woken) = (shared.clone(), shared.clone());
+        let (queue, published) = (Arc::<CommitQueue>::default(), machine.published.clone());
+        let woken = queue.clone();
         machine.sync_on_thread(move || woken.go_on());
+        let machine = Arc::new(Mutex::new(Some(machine)));
+        let (theirs, held) = (queue.clone(), machine.clone());
         let thread = std::thread::Builder::new().name("committer".into()).spawn(move || {
-            run(machine, &queue);
+            run(&theirs, &held);
             drop(lock);
         })?;
-        Ok(Committer { shared, published, thread: Some(thread) })
+        Ok(Committer { queue, machine, published, thread: Some(thread) })
     }
 
     fn append_together(&self, append: Append) -> Result<Receipts, AppendError> {
-        self.submit(append).wait()
+        self.commit_alone(append).unwrap_or_else(|append| self.submit(append).wait())
     }
 
     fn post(&self, call: Call) {
-        let _ = self.shared.push(Request::Call(call));
+        let _ = self.queue.push(Request::Call(call));
     }
 
     fn post_ahead(&self, call: Call) {
-        let _ = self.shared.push(Request::Ahead(call));
+        let _ = self.queue.push(Request::Ahead(call));
     }
 
     /// Of one that is published nobody has to ask the committer.
@@ -264,7 +151,7 @@ impl Commits for Committer {
 impl Drop for Committer {
     /// Commits what was handed over, then ends the thread.
     fn drop(&mut self) {
-        self.shared.close();
+        self.queue.close();
         // Whoever is told of an append may be the last who has the store: then the thread ends after that, by itself.
         if let Some(thread) = self.thread.take().filter(|thread| thread.thread().id() != current().id()) {
             let _ = thread.join();
@@ -273,109 +160,123 @@ impl Drop for Committer {
 }
 
 /// Closes the queue and ends the answers when it is dropped: however the thread ends.
-struct CloseOnExit<'a>(&'a Shared);
+struct CloseOnExit<'a>(&'a CommitQueue);
 
 impl Drop for CloseOnExit<'_> {
     fn drop(&mut self) {
-        self.0.close();
-        *self.0.over() = true;
-        self.0.answered.iter().for_each(Condvar::notify_all);
+        self.0.end_answers();
     }
 }
 
-fn run(mut machine: CommitMachine, shared: &Shared) {
-    let _close = CloseOnExit(shared);
-    let meter = machine.meter.clone();
-    let (mut requests, mut answered) = (Vec::new(), Vec::new());
-    // What opening the home could not finish is gone on with, also if nobody asks for anything.
-    let mut tick_at = machine.needs_tick().then(|| Instant::now() + SYNC_WITHIN);
-    // When the logs began to lack something.
-    let mut unwritten_since = None;
+fn run(queue: &CommitQueue, machine: &Mutex<Option<CommitMachine>>) {
+    let _close = CloseOnExit(queue);
+    let mut worker =
+        Worker { queue, requests: vec![], answered: vec![], tick_at: None, unwritten_since: None };
     loop {
-        let mut queue = linger(shared);
-        if queue.is_idle() && machine.has_unwritten_lines() {
-            drop(queue);
-            machine.begin_log_writes();
-            queue = shared.lock();
+        // If whoever committed alone has panicked, nobody knows what the state machine is.
+        let Ok(mut held) = machine.lock() else { return };
+        let Some(machine) = held.as_mut() else { return };
+        if worker.work(machine) {
+            *held = None;
+            return;
         }
-        let (batch, closing) = wait_for_work(shared, queue, &mut requests, tick_at);
-        handle(&mut machine, &mut requests, &mut answered);
-        shared.wake(batch);
+        drop(held);
+        queue.sleep(worker.tick_at);
+    }
+}
+
+/// What the thread has while it runs.
+struct Worker<'a> {
+    queue: &'a CommitQueue,
+    requests: Vec<Timed>,
+    /// When the appends that were just answered had been handed over.
+    answered: Vec<Instant>,
+    tick_at: Option<Instant>,
+    /// When the logs began to lack something.
+    unwritten_since: Option<Instant>,
+}
+
+impl Worker<'_> {
+    /// Does what there is to do until there is nothing more for now; tells whether there is nothing more for ever.
+    fn work(&mut self, machine: &mut CommitMachine) -> bool {
+        loop {
+            let (batch, closing) = self.queue.take(&mut self.requests);
+            let requests = self.requests.len();
+            handle(machine, &mut self.requests, &mut self.answered);
+            self.queue.wake(batch);
+            // Whoever was answered need not wait for any of this.
+            self.see_to_logs(machine, requests == 0);
+            machine.advance_checkpoint();
+            // What opening the home could not finish is gone on with, also if nobody asks for anything.
+            let next = || Instant::now() + SYNC_WITHIN;
+            self.tick_at = machine.needs_tick().then(|| self.tick_at.unwrap_or_else(next));
+            if closing {
+                // Nothing can be handed over any more; what was, is committed. A checkpoint makes the next
+                // start short, and one that fails loses nothing.
+                let _ = machine.sync();
+                let _ = machine.checkpoint();
+                return true;
+            }
+            if self.is_over(machine, requests > 1) {
+                return false;
+            }
+        }
+    }
+
+    /// Has the logs brought up to what was answered where that is due, and does what is due after a while.
+    fn see_to_logs(&mut self, machine: &mut CommitMachine, is_idle: bool) {
         let now = Instant::now();
-        // Whoever was answered need not wait for any of this.
         machine.poll_log_writes();
         if !machine.has_unwritten_lines() {
-            unwritten_since = None;
-        } else if machine.are_log_writes_due()
-            || now.duration_since(*unwritten_since.get_or_insert(now)) >= WRITE_LOGS_WITHIN
+            self.unwritten_since = None;
+        } else if is_idle
+            || machine.are_log_writes_due()
+            || now.duration_since(*self.unwritten_since.get_or_insert(now)) >= WRITE_LOGS_WITHIN
         {
             machine.begin_log_writes();
         }
         machine.drop_answered();
-        answered.drain(..).for_each(|since| meter.appends.observe(now.duration_since(since)));
-        if tick_at.is_some_and(|at| Instant::now() >= at) {
+        self.answered.drain(..).for_each(|since| machine.meter.appends.observe(now.duration_since(since)));
+        if self.tick_at.is_some_and(|at| Instant::now() >= at) {
             machine.tick();
-            tick_at = None;
+            self.tick_at = None;
         }
-        machine.advance_checkpoint();
-        tick_at = machine.needs_tick().then(|| tick_at.unwrap_or_else(|| Instant::now() + SYNC_WITHIN));
-        if closing {
-            // Nothing can be handed over any more; what was, is committed. A checkpoint makes the next
-            // start short, and one that fails loses nothing.
-            let _ = machine.sync();
-            let _ = machine.checkpoint();
-            return;
+    }
+
+    /// Tells whether nobody wants anything more for now. Of a crowd somebody comes back soon. Who is alone goes on by himself, and
+    /// what his logs lack is a chore.
+    fn is_over(&self, machine: &mut CommitMachine, was_crowd: bool) -> bool {
+        let mut waiting = if was_crowd { linger(self.queue) } else { self.queue.lock() };
+        if was_crowd && waiting.is_idle() && machine.has_unwritten_lines() {
+            drop(waiting);
+            machine.begin_log_writes();
+            waiting = self.queue.lock();
         }
+        let is_idle = waiting.is_idle();
+        if is_idle {
+            // Whoever writes logs beside this wakes it when he is done.
+            waiting.leave(machine.has_unwritten_lines() && !machine.is_writing_logs());
+        }
+        is_idle
     }
 }
 
 /// Gives others the processor for a moment: whoever was just answered often comes back at once, and finding
 /// the committer awake saves waking it.
-fn linger(shared: &Shared) -> MutexGuard<'_, Queue> {
+fn linger(queue: &CommitQueue) -> MutexGuard<'_, Waiting> {
     for _ in 0..LINGER_ROUNDS {
-        let queue = shared.lock();
-        if !queue.is_idle() {
-            return queue;
+        let waiting = queue.lock();
+        if !waiting.is_idle() {
+            return waiting;
         }
-        drop(queue);
+        drop(waiting);
         std::thread::yield_now();
     }
-    shared.lock()
-}
-
-/// Waits until there are requests, it is time for a tick, or nothing more will come; returns which batch was taken, and tells the last.
-fn wait_for_work(
-    shared: &Shared,
-    mut queue: MutexGuard<'_, Queue>,
-    requests: &mut Vec<(Request, Instant)>,
-    tick_at: Option<Instant>,
-) -> (Batch, bool) {
-    while queue.is_idle() {
-        let Some(at) = tick_at else {
-            queue = shared.not_empty.wait(queue).unwrap_or_else(PoisonError::into_inner);
-            continue;
-        };
-        let left = at.saturating_duration_since(Instant::now());
-        if left.is_zero() {
-            break;
-        }
-        let waited = shared.not_empty.wait_timeout(queue, left);
-        queue = waited.unwrap_or_else(PoisonError::into_inner).0;
-    }
-    mem::swap(&mut queue.requests, requests);
-    queue.synced = false;
-    let taken = (queue.batch, queue.closed);
-    queue.batch = Batch(!queue.batch.0);
-    drop(queue);
-    // Nobody waits for room unless there was none.
-    if requests.len() >= QUEUE_LIMIT {
-        shared.not_full.notify_all();
-    }
-    taken
+    queue.lock()
 }
 
 /// Does what was asked, in order; `answered` gets the time at which each append was handed over.
-fn handle(machine: &mut CommitMachine, requests: &mut Vec<(Request, Instant)>, answered: &mut Vec<Instant>) {
+fn handle(machine: &mut CommitMachine, requests: &mut Vec<Timed>, answered: &mut Vec<Instant>) {
     let mut appends = Vec::new();
     for (request, since) in requests.drain(..) {
         match request {
@@ -393,34 +294,4 @@ fn handle(machine: &mut CommitMachine, requests: &mut Vec<(Request, Instant)>, a
         }
     }
     machine.commit(appends);
-}
-
-#[cfg(test)]
-mod tests {
-    use std::sync::mpsc::sync_channel;
-
-    use super::*;
-
-    #[test]
-    fn whoever_waits_for_room_is_woken_when_there_is_some() {
-        let shared = Arc::new(Shared::default());
-        let request = || Request::Ahead(Box::new(|_| ()));
-        assert!(shared.push_all((0..QUEUE_LIMIT).map(|_| request())).is_some());
-        let (tell, told) = sync_channel(2);
-        for _ in 0..2 {
-            let (shared, tell) = (shared.clone(), tell.clone());
-            std::thread::spawn(move || tell.send(shared.push(Request::Ahead(Box::new(|_| ()))).is_ok()));
-        }
-        assert!(told.recv_timeout(Duration::from_millis(50)).is_err(), "there is no room");
-        let mut taken = Vec::new();
-        assert!(!wait_for_work(&shared, shared.lock(), &mut taken, None).1);
-        assert_eq!(taken.len(), QUEUE_LIMIT);
-        for _ in 0..2 {
-            assert_eq!(told.recv_timeout(Duration::from_secs(30)), Ok(true), "woken");
-        }
-        // Those who come when there is room wake the committer alone.
-        taken.clear();
-        assert!(!wait_for_work(&shared, shared.lock(), &mut taken, None).1);
-        assert_eq!(taken.len(), 2);
-    }
 }

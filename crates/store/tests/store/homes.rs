@@ -261,6 +261,43 @@ fn of_many_who_expect_the_same_record_one_wins() {
     );
 }
 
+/// I3: one caller's records come in order, whoever commits them: the committer's thread what was handed over, and the caller what he
+/// waits for, if nobody is in the way.
+#[test]
+fn what_was_handed_over_comes_before_what_a_caller_commits_himself() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let store = real(directory.path()).expect("opens");
+    let sessions = [1, 2, 3].map(|n| SessionId::mint(1, n));
+    for session in sessions {
+        store.create(session).expect("new");
+        store.append(Append::durable(session, vec![created()])).expect("created");
+    }
+    let work = |session, rounds: u64| {
+        let (mut last_seq, mut tickets) = (1, Vec::new());
+        for round in 0..rounds {
+            for _ in 0..round % 4 {
+                let append = Append::quick(session, vec![marked(round, 20, None)]);
+                tickets.push(store.committer().submit(append));
+                last_seq += 1;
+            }
+            let append = Append {
+                expect: Expect::LastSeq(last_seq),
+                ..Append::durable(session, vec![marked(round, 5, None)])
+            };
+            last_seq = store.append(append).expect("nothing in between").last_seq;
+        }
+        tickets.into_iter().for_each(|ticket| drop(ticket.wait().expect("recorded")));
+        last_seq
+    };
+    let [alone, one, other] = sessions;
+    assert_eq!(work(alone, 200), 1 + 200 + 300);
+    // Beside somebody who is in the way now and then.
+    std::thread::scope(|scope| {
+        scope.spawn(|| work(one, 100));
+        assert_eq!(work(other, 100), 1 + 100 + 150);
+    });
+}
+
 // I1, I3
 #[test]
 fn many_producers_on_a_real_disk_lose_and_repeat_nothing() {

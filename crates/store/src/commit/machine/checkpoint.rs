@@ -12,10 +12,11 @@ use std::time::Instant;
 
 use rekindle_domain::id::StreamId;
 
-use super::super::background_sync::{FailedSync, LogSync, SyncRound, Syncer, Wake, sync_logs};
+use super::super::background_sync::{FailedSync, LogSync, SyncRound, Syncer, sync_logs};
 use super::CommitMachine;
 use super::catch_up::mark_lagging;
 use crate::lagging::Cause;
+use crate::threads::Wake;
 
 /// Rounds of one checkpoint: where all logs are always being written, more of them gain nothing.
 const MOST_ROUNDS: u32 = 3;
@@ -49,6 +50,7 @@ impl CommitMachine {
     pub(in super::super) fn sync_on_thread(&mut self, wake: impl Fn() + Send + Sync + 'static) {
         let wake: Wake = Arc::new(wake);
         self.wake = Some(wake.clone());
+        self.unwritten.wake_with(wake.clone());
         self.syncer = Syncer::thread(wake);
     }
 

@@ -64,6 +64,11 @@ impl CommitMachine {
         !self.pending.lines.is_empty()
     }
 
+    /// Tells whether a helper thread is writing logs; it wakes whoever drives this when it is done.
+    pub(crate) fn is_writing_logs(&self) -> bool {
+        self.under_way.is_some()
+    }
+
     /// Tells whether the logs should be written although there is something else to do.
     pub(crate) fn are_log_writes_due(&self) -> bool {
         self.has_unwritten_lines() && (self.pending.size() >= WORTH_WRITING || self.unwritten.are_awaited())
