@@ -84,7 +84,6 @@ impl Committer {
 
     /// Commits an append on the caller's thread, which saves waking two, if nobody else has anything to commit; gives it back if
     /// somebody has.
-    #[expect(clippy::result_large_err, reason = "what is given back is handed over at once")]
     fn commit_alone(&self, append: Append) -> Result<Outcome, Append> {
         let since = Instant::now();
         let Ok(mut held) = self.machine.try_lock() else { return Err(append) };
