@@ -5,7 +5,7 @@ use std::io::{self, Write};
 
 use anstyle::Style;
 use rekindle_display::live::Piece;
-use rekindle_terminal::output::{DIM, PLAIN, styled};
+use rekindle_terminal::output::{DIM, PLAIN, styled, wrap_lines};
 
 use crate::layout::{LastRow, columns, rows};
 
@@ -52,8 +52,8 @@ pub(crate) struct Painter<W> {
     width: usize,
     at: At,
     open: Option<Open>,
-    /// The tool call whose line is the last one, and the columns it takes.
-    tool: Option<(String, usize)>,
+    /// The tool call whose line is the last one, and that as it was written.
+    tool: Option<(String, String)>,
     /// The panel, as it stands there.
     panel: Panel,
     /// Rows from its first to the cursor.
@@ -88,11 +88,11 @@ impl<W: Write> Painter<W> {
             Piece::Answer(text) => self.words(PLAIN, text),
             Piece::Thought(text) => self.words(DIM, text),
             Piece::AnswerEnd | Piece::ThoughtEnd => self.end_line(),
-            Piece::Line((style, text)) => self.line(*style, text),
+            Piece::Line((style, text)) => drop(self.line(*style, text)),
             Piece::Tool(id, (style, text)) => {
                 self.take_back(id);
-                self.line(*style, text);
-                self.tool = Some((id.clone(), columns(text)));
+                let written = self.line(*style, text);
+                self.tool = Some((id.clone(), written));
             }
             _ => {}
         }
@@ -153,12 +153,17 @@ impl<W: Write> Painter<W> {
     }
 
     /// Goes behind the line that goes on. Its last row is written again: where a row is full, nothing else brings the cursor there.
+    /// Nothing is erased before that: a terminal whose row is erased from its beginning forgets that the one above goes on in it, and
+    /// does not wrap the two anew together.
     fn return_to_line(&mut self) {
         let (At::Fresh, Some(open)) = (self.at, &self.open) else { return };
-        let row = self.style(open.style, &open.row.text);
+        let (row, is_full) = (self.style(open.style, &open.row.text), open.row.columns >= self.width);
         self.up(1);
-        self.bytes.push_str("\r\x1b[J");
+        self.bytes.push('\r');
         self.bytes += &row;
+        if !is_full {
+            self.bytes.push_str("\x1b[K");
+        }
         self.at = At::Open;
     }
 
@@ -171,19 +176,24 @@ impl<W: Write> Painter<W> {
         }
     }
 
-    /// Adds a whole line.
-    fn line(&mut self, style: Style, text: &str) {
+    /// Adds a whole line, broken between words where it is too long; returns it as it is written.
+    fn line(&mut self, style: Style, text: &str) -> String {
         self.end_line();
         self.tool = None;
-        self.bytes += &self.style(style, text);
-        self.bytes.push_str("\r\n");
+        // Commands of a terminal take no columns, and what has them is laid out already.
+        let written = if text.contains('\x1b') { text.to_owned() } else { wrap_lines(text, self.width) };
+        for row in written.split('\n') {
+            self.bytes += &self.style(style, row);
+            self.bytes.push_str("\r\n");
+        }
+        written
     }
 
     /// Takes back the line of a tool, if it is the last one.
     fn take_back(&mut self, id: &str) {
         self.lift();
-        let Some((last, columns)) = &self.tool else { return };
-        let taken = rows(*columns, self.width);
+        let Some((last, written)) = &self.tool else { return };
+        let taken = written.split('\n').map(|row| rows(columns(row), self.width)).sum();
         if last == id && taken <= MAX_TOOL_ROWS {
             self.up(taken);
             self.bytes.push_str("\x1b[J");

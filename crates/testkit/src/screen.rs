@@ -151,7 +151,11 @@ impl Screen {
         }
     }
 
+    /// Erases a row from the cursor on. From its beginning that is another row than the one above went on in, as tmux has it.
     fn clear_behind(&mut self) {
+        if let Some(above) = self.row.checked_sub(1).filter(|_| self.column == 0) {
+            self.rows[above].wrapped = false;
+        }
         let row = &mut self.rows[self.row];
         row.cells.truncate(self.column);
         row.wrapped = false;

@@ -121,6 +121,36 @@ fn a_window_of_another_size_keeps_every_line_and_one_panel() {
     seen.is(&["a line that is told", "words that go on and on and on on on on on", "st", ">"]);
 }
 
+/// Whoever writes the row again erases nothing from its beginning: the rows of the line stay one, and are wrapped anew together.
+#[test]
+fn a_line_that_goes_on_in_many_rows_is_whole_in_a_window_of_another_size() {
+    let mut seen = Seen::new(20, 24);
+    let mut expected = String::new();
+    for number in 0..40 {
+        let text = format!("w{number} ");
+        expected += &text;
+        seen.words(&text);
+        seen.draw(&["status", "> ab"]);
+        match number {
+            15 => seen.resize(14, 24),
+            25 => seen.resize(30, 24),
+            _ => {}
+        }
+    }
+    seen.is(&[expected.trim_end(), "status", "> ab"]);
+}
+
+#[test]
+fn lines_are_broken_between_words_and_go_on_indented() {
+    let mut seen = Seen::new(20, 12);
+    seen.line("    $ echo deployed to the staging server");
+    seen.tool("a tool with a title of many words");
+    seen.draw(&[">"]);
+    seen.tool("done");
+    seen.draw(&[">"]);
+    seen.is(&["    $ echo deployed", "      to the staging", "      server", "done", ">"]);
+}
+
 #[test]
 fn without_colours_there_are_none() {
     let mut painter = Painter::new(Vec::new(), false, 20);
