@@ -123,10 +123,14 @@ fn ask(names: &[&'static str]) -> Result<String, Failure> {
 fn download(names: &[&'static str], found: &[FoundAgent]) -> Result<String, Failure> {
     let [name] = names else {
         let programs = names.join(" and ");
-        anstream::eprintln!("{programs} are installed, but not the adapters that Rekindle needs for them.");
+        let text = format!(
+            "{programs} are installed, but not the adapters that Rekindle needs: the one you choose is downloaded with npx."
+        );
+        anstream::eprintln!("{}", for_stderr(&text));
         return ask(names);
     };
-    anstream::eprintln!("{name} is installed, but not the adapter that Rekindle talks to it through.");
+    let text = format!("{name} is installed, but not the adapter that Rekindle talks to it through.");
+    anstream::eprintln!("{}", for_stderr(&text));
     if confirmed("Download it with npx now?")? { Ok(chosen(name)) } else { Err(none(found)) }
 }
 
@@ -154,8 +158,9 @@ pub(crate) fn note_download(name: &str) {
     if found.how == How::Fetched {
         let program =
             found.command.first().map_or("", |program| program.rsplit('/').next().unwrap_or(program));
+        let what = if found.adapts.is_some() { "the adapter for it is" } else { "it is" };
         let text = format!(
-            "{name} is not installed: {program} downloads it on first use, which may take half a minute. To install it: {}",
+            "{name}: {what} not installed; {program} downloads it on first use, which may take half a minute. To install it for good: {}",
             found.install
         );
         anstream::eprintln!("{}", styled(DIM, for_stderr(&text)));

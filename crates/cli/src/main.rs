@@ -36,12 +36,12 @@ use self::context::Context;
     name = "rekindle",
     version,
     after_help = "Examples:
-  rekindle agents                         which agents are here, how to get others
-  rekindle run \"fix the failing test\"     starts a session; Ctrl-C leaves it running
-  rekindle ps                             what every session is doing
-  rekindle attach                         a conversation with the latest session
-  rekindle                                the same, or begins a session
-  rekindle --server https://box:7700 ps   sessions elsewhere, see rekindle token
+  rekindle agents                        which agents are here, or missing
+  rekindle run \"fix the failing test\"    a session; Ctrl-C leaves it running
+  rekindle ps                            what every session is doing
+  rekindle attach                        a conversation with the latest session
+  rekindle                               the same, or begins a session
+  rekindle --server https://box:7700 ps  those elsewhere, see rekindle token
 
 Exit codes:
   0  done                             3  interrupted

@@ -8,13 +8,14 @@ use rekindle_client::target::Target;
 use rekindle_client::{Client, Failure, new_key, read, start};
 use rekindle_display::live::diff::Styled;
 use rekindle_display::live::stays_text;
+use rekindle_display::short_id::{SHORTEST, short};
 use rekindle_display::status_text::next;
 use rekindle_display::task::write_tasks;
 use rekindle_domain::id::RunId;
 use rekindle_domain::time::Clock;
 use rekindle_terminal::output::{COURSE, DIM, PLAIN, WARN};
 use rekindle_terminal::sanitise;
-use rekindle_wire::request::{NewFork, NewMessage, NewRewind, NewSession};
+use rekindle_wire::request::{NewFork, NewMessage, NewRewind, NewSession, Resume};
 use rekindle_wire::view::{
     FilesOutcome, Forked, KeyedSession, RewindPlan, Rewound, RunDiff, RunState, SessionView, TaskList,
 };
@@ -30,6 +31,8 @@ const ATTEMPTS: usize = 2;
 pub trait Letters: Send {
     /// Returns a message to a session.
     fn message(&self, session: &SessionView, text: &str) -> Result<NewMessage, Failure>;
+    /// Returns the wish that an interrupted session continues.
+    fn resume(&self, session: &SessionView) -> Result<Resume, Failure>;
     /// Returns a new session that begins with a message.
     fn session(&self, text: &str) -> Result<NewSession, Failure>;
 }
@@ -70,6 +73,7 @@ impl Worker {
                 let done = self.client.post(&format!("{}/cancel", self.path()), &json!({}));
                 said("not cancelled", done.map(|_| Vec::new()))
             }
+            Request::Resume => said("not continued", self.resume().map(|()| Vec::new())),
             Request::Set(change) => {
                 let done = self.client.patch(&self.path(), &change.clone().change());
                 said("not changed", done.map(|_| vec![(DIM, change.text())]))
@@ -138,6 +142,12 @@ impl Worker {
         Ok(())
     }
 
+    /// Has an interrupted session continue; what it does then is heard.
+    fn resume(&mut self) -> Result<(), Failure> {
+        let (wish, path) = (self.letters.resume(&self.look()?)?, format!("{}/resume", self.path()));
+        self.client.post_with_key(&path, &wish, &new_key()?, || {}).map(drop)
+    }
+
     fn diff(&self) -> Result<Vec<Styled>, Failure> {
         let diff: RunDiff = self.client.get(&format!("{}/diff?stat=0", self.path()))?;
         Ok(diff_lines(&diff))
@@ -187,9 +197,10 @@ impl Worker {
             FilesOutcome::Restored => "files are restored to what they were before it",
             _ => "files are left as they are",
         };
+        let new = short(session.id.as_str(), SHORTEST);
         let lines = vec![
             (COURSE, format!("the latest turn is undone; {files}")),
-            (DIM, format!("the conversation continues in {}: {}", session.id, sanitise::line(&notice))),
+            (DIM, format!("the conversation continues in {new}: {}", sanitise::line(&notice))),
         ];
         Ok(self.moved(&session, lines))
     }
@@ -198,8 +209,9 @@ impl Worker {
         let (path, key) = (format!("{}/fork", self.path()), new_key()?);
         let body = self.client.post_with_key(&path, &NewFork::default(), &key, || {})?;
         let Forked { session, notice, .. } = read(&body)?;
+        let (new, old) = (short(session.id.as_str(), SHORTEST), short(self.id(), SHORTEST));
         let lines = vec![
-            (COURSE, format!("the conversation continues in {}; {} stays as it is", session.id, self.id())),
+            (COURSE, format!("the conversation continues in {new}; {old} stays as it is")),
             (DIM, sanitise::line(&notice)),
         ];
         Ok(self.moved(&session, lines))

@@ -340,7 +340,7 @@ fn by(who: Option<&str>) -> String {
 
 /// Returns who did something, for people: whoever owns the home is who mostly reads this.
 pub(crate) fn person(who: &str) -> &str {
-    if who == "local" { "you" } else { who }
+    if matches!(who, "local" | "user") { "you" } else { who }
 }
 
 /// Returns the word that stands for a value on disk.

@@ -2,7 +2,7 @@
 
 /// The shortest beginning of an id that is shown in its stead: the time to a millisecond, so that lists of few and of many
 /// sessions show them alike.
-const SHORTEST: usize = 10;
+pub const SHORTEST: usize = 10;
 
 /// Returns how much of each id is needed to tell these sessions apart, without what all ids begin with.
 pub fn short_len<'a>(ids: impl IntoIterator<Item = &'a str>) -> usize {

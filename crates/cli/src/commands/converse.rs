@@ -7,7 +7,7 @@ use rekindle_client::{Client, Exit, Failure};
 use rekindle_conversation::{Conversation, Greeting, Letters, is_possible};
 use rekindle_display::session_table::home_as_tilde;
 use rekindle_terminal::sanitise;
-use rekindle_wire::request::{AgentChoice, Content, NewMessage, NewSession};
+use rekindle_wire::request::{AgentChoice, Content, NewMessage, NewSession, Resume};
 use rekindle_wire::view::SessionView;
 
 use super::Context;
@@ -88,6 +88,12 @@ impl Letters for Ours {
         let id = &session.id;
         let env = environment_of(&self.context, session, &[], |env| format!("send {id}{env} TEXT"))?;
         Ok(NewMessage { content: Content::text(text), env, umask: umask_for(&self.context) })
+    }
+
+    fn resume(&self, session: &SessionView) -> Result<Resume, Failure> {
+        let id = &session.id;
+        let env = environment_of(&self.context, session, &[], |env| format!("resume {id}{env}"))?;
+        Ok(Resume { env, umask: umask_for(&self.context), ..Resume::default() })
     }
 
     fn session(&self, text: &str) -> Result<NewSession, Failure> {

@@ -16,6 +16,9 @@ use serde_json::{Value, json};
 use super::Context;
 use crate::workspace_failure::failure;
 
+/// What is said of two trees that are the same.
+const UNCHANGED: &str = "no file was changed";
+
 /// Two trees that are compared.
 pub(super) struct Compared<'a> {
     pub(super) from: BlobId,
@@ -49,11 +52,15 @@ pub(super) fn show(
     } else if only_stat {
         stat(&mut out, workspaces, compared)?;
     } else {
-        changes(workspaces, compared, |changed| {
+        let told = changes(workspaces, compared, |changed| {
             let mut text = Vec::new();
             write_unified(workspaces.source(), changed, &mut text)?;
             write_coloured(&mut out, &text)
         })?;
+        // A program takes no text for no change; a person would wonder.
+        if told.is_empty() && output::is_terminal() {
+            writeln!(out, "{}", styled(DIM, UNCHANGED))?;
+        }
     }
     out.flush()?;
     Ok(Exit::Ok)
@@ -109,6 +116,7 @@ fn stat(out: &mut impl Write, workspaces: &Workspaces, compared: &Compared<'_>) 
         )?)
     })?;
     let summary = match told.len() as u64 {
+        0 if compared.from == compared.to => UNCHANGED.to_owned(),
         0 => {
             format!("no difference between {} and {}", short_name(&compared.from), short_name(&compared.to))
         }

@@ -176,7 +176,7 @@ fn a_question_is_answered_by_a_key_by_a_word_and_not_by_half_a_word() {
     let mut talk = attach(&lab);
     talk.see("ready");
     talk.types("\x1b[200~ask may I?\nsay thank you\nask and now?\x1b[201~\r");
-    talk.see("1-4, y or n answers");
+    talk.see("press 1-4, y or n");
     // The first of these keys would be an answer if the others did not follow.
     talk.types("no w");
     talk.see("> no w");
@@ -186,7 +186,7 @@ fn a_question_is_answered_by_a_key_by_a_word_and_not_by_half_a_word() {
     talk.types("1");
     talk.see("answered: Allow");
     talk.see("for permission: and now?");
-    talk.see("1-4, y or n answers");
+    talk.see("press 1-4, y or n");
     talk.types("reject\r");
     talk.see("answered: Reject");
     talk.see("ready");
@@ -298,7 +298,7 @@ fn commands_do_what_they_say() {
     talk.see("\nwritten\n");
     talk.see("ready");
     talk.types("/fork\r");
-    talk.see("the conversation continues in sess_");
+    talk.see("the conversation continues in 0");
     talk.types("say in the fork\r");
     talk.see("\nin the fork\n");
     talk.types(CTRL_D);

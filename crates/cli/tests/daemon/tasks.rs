@@ -244,7 +244,7 @@ fn deadlines_and_missing_variables_are_told_and_held_to() {
     needs["env"] = json!({"A_SECRET_OF_MINE": "x"});
     needs["not_before"] = json!("2999-01-01T00:00:00Z");
     let needs = lab.add_task(&needs);
-    assert!(lab.task(&needs)["waits_for"].as_str().is_some_and(|why| why.starts_with("until 2999")));
+    assert!(lab.task(&needs)["waits_for"].as_str().is_some_and(|why| why.starts_with("not before 2999")));
     // Whoever comes next knows the name, and not the value.
     lab.restart();
     assert_eq!(lab.task(&needs)["waits_for"], "env_missing: A_SECRET_OF_MINE");

@@ -102,7 +102,7 @@ impl Core {
             }
             Typed::Unknown(name) => {
                 let text = format!(
-                    "there is no command /{name}; /help lists the commands, a leading blank sends it as text"
+                    "there is no command /{name}; /help lists them, a leading blank sends it as text"
                 );
                 return self.note(WARN, text);
             }
@@ -123,7 +123,7 @@ impl Core {
             Meaning::Warn(warned) => {
                 let warning = match warned {
                     Warned::NoOption => {
-                        "that is not one of the options: Enter again sends it as a message instead, and ends the question"
+                        "no such option; Enter again ends the question and sends this as a message"
                     }
                     _ => "a question came up while you typed: Enter again if this answers it",
                 };
@@ -164,6 +164,7 @@ impl Core {
         }
         match command {
             Slash::Cancel => self.ask(Request::Cancel),
+            Slash::Resume => self.ask(Request::Resume),
             Slash::Mode if argument.is_empty() => {
                 let lines = slash_commands::list("mode", &self.status.modes, self.status.mode());
                 lines.into_iter().for_each(|line| self.line(line));

@@ -68,6 +68,8 @@ pub(crate) enum Request {
     Answer { wait: String, answer: NewAnswer, told: String },
     /// The end of what goes on.
     Cancel,
+    /// The end of an interruption.
+    Resume,
     /// Another mode or model.
     Set(ChangeOf),
     /// What the latest run did to files.

@@ -59,7 +59,7 @@ impl Core {
                 (Some(answer), _) => format!("  answering: {answer} …"),
                 (None, _) if !self.questions.is_read(now) => "  a question".to_owned(),
                 (None, 0) => "  your next line answers it".to_owned(),
-                (None, count) => format!("  1-{count}, y or n answers; a word and Enter too"),
+                (None, count) => format!("  press 1-{count}, y or n; or type one of them and Enter"),
             };
             row(WARN, &how);
         }

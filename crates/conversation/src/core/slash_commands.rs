@@ -1,7 +1,7 @@
 //! Lines that are commands: which there are, and how they are completed. Pure.
 
 use rekindle_display::live::diff::Styled;
-use rekindle_terminal::output::{BOLD, DIM, PLAIN, columns, wrap};
+use rekindle_terminal::output::{BOLD, DIM, PLAIN, columns, cut, wrap};
 
 use super::status::Offer;
 
@@ -16,6 +16,7 @@ pub(crate) struct AgentCommand {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Slash {
     Cancel,
+    Resume,
     Model,
     Mode,
     Diff,
@@ -29,6 +30,7 @@ pub(super) enum Slash {
 /// Our commands, what they are given, and what they do.
 const COMMANDS: &[(&str, &str, Slash, &str)] = &[
     ("cancel", "", Slash::Cancel, "stops the agent, and drops queued messages"),
+    ("resume", "", Slash::Resume, "continues what was interrupted"),
     ("model", "[NAME]", Slash::Model, "the agent's models, or another one from now on"),
     ("mode", "[NAME]", Slash::Mode, "the agent's modes, or another one from now on"),
     ("diff", "", Slash::Diff, "what the latest turn did to your files"),
@@ -131,17 +133,23 @@ pub(super) fn help(theirs: &[AgentCommand], width: usize) -> Vec<Styled> {
         theirs.iter().map(|command| (format!("/{}", command.name), command.description.clone())).collect();
     let most = ours.clone().map(|row| columns(&row.0)).chain(theirs.iter().map(|row| columns(&row.0)));
     let most = most.max().unwrap_or(0).min(MAX_NAME);
+    let begin = |name: &str| format!("  {name}{}  ", " ".repeat(most.saturating_sub(columns(name))));
     let row = |(name, what): (String, String)| {
-        let room = " ".repeat(most.saturating_sub(columns(&name)));
-        let text = wrap(&what, width, &format!("  {name}{room}  "), &" ".repeat(most + 4));
+        let text = wrap(&what, width, &begin(&name), &" ".repeat(most + 4));
         text.lines().map(|line| (PLAIN, line.trim_end().to_owned())).collect::<Vec<_>>()
     };
-    let mut lines = vec![(BOLD, "Commands".to_owned())];
-    lines.extend(ours.flat_map(row));
+    // Some agents have dozens, and say pages of each: those come first, in a row each, and ours are still to be seen.
+    let their_row = |(name, what): (String, String)| {
+        let what = what.split_whitespace().collect::<Vec<_>>().join(" ");
+        (PLAIN, cut(format!("{}{what}", begin(&name)).trim_end(), width.saturating_sub(1)))
+    };
+    let mut lines = Vec::new();
     if !theirs.is_empty() {
         lines.push((BOLD, "The agent's own".to_owned()));
-        lines.extend(theirs.into_iter().flat_map(row));
+        lines.extend(theirs.into_iter().map(their_row));
     }
+    lines.push((BOLD, "Commands".to_owned()));
+    lines.extend(ours.flat_map(row));
     lines.extend(KEYS.iter().map(|keys| (DIM, (*keys).to_owned())));
     lines
 }
@@ -158,10 +166,12 @@ pub(super) fn list(what: &str, offers: &[Offer], wanted: Option<&str>) -> Vec<St
         let text = format!("the agent has not said which {what}s it offers; /{what} NAME asks for one");
         return vec![(DIM, text)];
     }
+    let most = offers.iter().map(|offer| columns(&offer.id)).max().unwrap_or(0).min(MAX_NAME);
     let is_wanted = |offer: &Offer| wanted.map_or(offer.current, |wanted| wanted == offer.id);
     let line = |offer: &Offer| {
         let mark = if is_wanted(offer) { '*' } else { ' ' };
-        let name = if offer.name == offer.id { String::new() } else { format!("  {}", offer.name) };
+        let room = " ".repeat(most.saturating_sub(columns(&offer.id)));
+        let name = if offer.name == offer.id { String::new() } else { format!("{room}  {}", offer.name) };
         (if is_wanted(offer) { BOLD } else { PLAIN }, format!("{mark} {}{name}", offer.id))
     };
     let last = (DIM, format!("/{what} NAME chooses one"));
@@ -231,14 +241,17 @@ mod tests {
         }
         assert!(shown.contains("/mcp:fetch"), "{shown}");
         assert!(!text(help(&[], 80)).contains("The agent's own"));
-        let long = AgentCommand { name: "go".into(), description: "one two three four five six".into() };
+        let long = AgentCommand { name: "go".into(), description: "one two\nthree four five six".into() };
         let narrow = text(help(&[long], 34));
-        let (name, indent) = (format!("  /go{:12}", ""), " ".repeat(17));
-        let expected = format!("\n{name}one two three\n{indent}four five six\n");
+        assert!(
+            narrow.starts_with(&format!("The agent's own\n  /go{:12}one two three f…\nCommands\n", "")),
+            "{narrow}"
+        );
+        let expected = format!("\n  /tasks{:9}the tasks that\n{:17}run and wait\n", "", "");
         assert!(narrow.contains(&expected), "{narrow}");
         assert_eq!(
             text(list("mode", &offers(), None)),
-            "* ask  Ask first\n  plan\n  yolo  Never ask\n/mode NAME chooses one"
+            "* ask   Ask first\n  plan\n  yolo  Never ask\n/mode NAME chooses one"
         );
         assert!(text(list("mode", &offers(), Some("yolo"))).contains("\n* yolo"));
         assert!(text(list("model", &[], None)).contains("/model NAME"));

@@ -159,12 +159,9 @@ fn a_question_is_answered_by_a_key_alone_on_an_empty_line() {
     let put = talk.piece(permission("wait_1"));
     assert_eq!(put, [], "it may have been answered in the next record");
     let put = talk.wait(60);
-    assert_eq!(
-        lines(&put),
-        ["The agent asks for permission: rm", "  1  Allow  (allow_once)", "  2  Reject  (reject_once)"]
-    );
+    assert_eq!(lines(&put), ["The agent asks for permission: rm", "  1  Allow", "  2  Reject"]);
     talk.wait(400);
-    assert!(talk.panel().contains("1-2, y or n answers"), "{}", talk.panel());
+    assert!(talk.panel().contains("press 1-2, y or n"), "{}", talk.panel());
     assert_eq!(talk.types("1"), []);
     assert!(talk.panel().contains("answering: Allow"), "{}", talk.panel());
     assert_eq!(talk.wait(299), []);
@@ -415,6 +412,7 @@ fn commands_are_asked_of_the_daemon() {
     }])));
     for (line, expected) in [
         ("/cancel", Request::Cancel),
+        ("/resume", Request::Resume),
         ("/diff", Request::Diff),
         ("/tasks", Request::Tasks),
         ("/fork", Request::Fork),

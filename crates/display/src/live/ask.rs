@@ -2,7 +2,7 @@
 
 use anstyle::Style;
 use rekindle_client::content_text::{asked, value_text};
-use rekindle_terminal::output::{BOLD, DIM, PLAIN, WARN};
+use rekindle_terminal::output::{BOLD, DIM, PLAIN};
 use rekindle_terminal::sanitise;
 use rekindle_wire::request::NewAnswer;
 use serde_json::Value;
@@ -44,7 +44,7 @@ impl Ask {
             "external" => "A program asks",
             _ => "The agent asks",
         };
-        lines.push((WARN, if title.is_empty() { format!("{verb}.") } else { format!("{verb}: {title}") }));
+        lines.push((BOLD, if title.is_empty() { format!("{verb}.") } else { format!("{verb}: {title}") }));
         let call = &params["toolCall"];
         let changes = diffs(&call["content"]);
         if let Some(input) = call.get("rawInput").filter(|input| !input.is_null()) {
@@ -69,8 +69,12 @@ impl Ask {
     /// Returns the numbered options as lines.
     pub fn options(&self) -> Vec<Styled> {
         let line = |(index, choice): (usize, &Choice)| {
-            let kind = sanitise::line(&choice.kind);
-            let kind = if kind.is_empty() { kind } else { format!("  ({kind})") };
+            // Of an answer for this once that is all there is to know.
+            let kind = match choice.kind.as_str() {
+                "allow_once" | "reject_once" | "" => String::new(),
+                "allow_always" | "reject_always" => "  (from now on)".to_owned(),
+                other => format!("  ({})", sanitise::line(other)),
+            };
             (BOLD, format!("  {}  {}{kind}", index + 1, sanitise::line(&choice.name)))
         };
         self.choices.iter().enumerate().map(line).collect()
@@ -186,10 +190,7 @@ mod tests {
             ["The agent asks for permission: rm -rf", "  $ rm -rf", "  $   build", "  cwd: /r"]
         );
         let options: Vec<String> = ask.options().into_iter().map(|(_, line)| line).collect();
-        assert_eq!(
-            options,
-            ["  1  Yes  (allow_once)", "  2  Always  (allow_always)", "  3  No  (reject_once)"]
-        );
+        assert_eq!(options, ["  1  Yes", "  2  Always  (from now on)", "  3  No"]);
         assert_eq!(ask.by_key('3'), Some(NewAnswer::option_id("r")));
         assert_eq!(ask.by_key('y'), Some(NewAnswer::option_id("a1")));
         assert_eq!((ask.by_key('4'), ask.by_key('0'), ask.by_key('x')), (None, None, None));

@@ -2,7 +2,7 @@
 //! apart.
 
 use rekindle_client::payloads::Payloads;
-use rekindle_domain::event::Event;
+use rekindle_domain::event::{CancelReason, Event};
 use rekindle_terminal::output::{BAD, COURSE, WARN};
 use rekindle_terminal::sanitise;
 
@@ -40,7 +40,11 @@ pub(super) fn run_lines(event: &Event<'_>, blobs: &Payloads) -> Vec<Piece> {
         Event::RunAdopted(_) => vec![line(COURSE, "a new daemon took over the run; nothing is lost")],
         Event::RunCancelRequested(request) => {
             let dropped = request.dropped.iter().map(|message| Piece::Dropped(message.to_string()));
-            let said = clean_line(WARN, format!("cancelling{}", by(request.by.as_deref())));
+            let why = match request.why {
+                CancelReason::NewMessage => ": another message takes its place",
+                _ => "",
+            };
+            let said = clean_line(WARN, format!("stopping{}{why}", by(request.by.as_deref())));
             std::iter::once(said).chain(dropped).collect()
         }
         Event::RunDrift(found) => {

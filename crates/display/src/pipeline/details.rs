@@ -11,7 +11,7 @@ use rekindle_wire::view::{PipelineStepView, PipelineView};
 
 use super::progress::status_style;
 use super::status_text::{rest_lines, sum_text};
-use super::words::{cut_text, took, touched, used};
+use super::words::{cut_text, status_word, took, touched, used};
 use crate::hints::ours;
 
 /// Writes what is known of a run.
@@ -24,7 +24,7 @@ pub fn write_run(out: &mut dyn Write, run: &PipelineView, now: Timestamp, width:
     line("run", &run.run_id)?;
     let why = run.reason.as_deref().map(|why| format!(": {why}")).unwrap_or_default();
     let by = run.ended_by.as_deref().map(|by| format!(" by {by}")).unwrap_or_default();
-    line("status", &format!("{}{by}{why}", run.status.as_str()))?;
+    line("status", &format!("{}{by}{why}", status_word(run)))?;
     line("pipeline", &format!("{}: {}", run.pipeline, run.stage_names.join(" → ")))?;
     line("rounds", &format!("{} of at most {}", run.round, run.max_rounds.max(run.round)))?;
     line("in", &run.working_dir)?;

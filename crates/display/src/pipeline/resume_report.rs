@@ -7,7 +7,7 @@ use rekindle_terminal::output::{DIM, plural, styled};
 use rekindle_terminal::sanitise;
 use rekindle_wire::view::PipelineView;
 
-use super::words::{cut_text, pending_text};
+use super::words::{cut_text, pending_text, status_word};
 
 /// Writes what a run goes on with.
 pub fn write_report(out: &mut dyn Write, run: &PipelineView) -> Result<()> {
@@ -18,7 +18,7 @@ pub fn write_report(out: &mut dyn Write, run: &PipelineView) -> Result<()> {
     line("task", &format!("{}: {}", run.task_id, run.goal))?;
     line("snapshot", &format!("{} (pinned)", run.snapshot_id))?;
     let why = run.reason.as_deref().map(|why| format!(": {why}")).unwrap_or_default();
-    line("status", &format!("{}{why}", run.status.as_str()))?;
+    line("status", &format!("{}{why}", status_word(run)))?;
     let stage = run.current_stage.as_deref().unwrap_or("none yet");
     line("stage", &format!("{stage}, round {} of at most {}", run.round, run.max_rounds.max(run.round)))?;
     let counts = run.counts;

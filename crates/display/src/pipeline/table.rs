@@ -10,7 +10,7 @@ use rekindle_terminal::sanitise;
 use rekindle_wire::view::PipelineView;
 
 use super::progress::status_style;
-use super::words::{pending_text, used};
+use super::words::{pending_text, rests, status_word, used};
 
 /// Where there is less room than this, a run's task is left out.
 const LEAST_WORDS: usize = 8;
@@ -34,9 +34,8 @@ pub fn write_runs(out: &mut dyn Write, runs: &[PipelineView], now: Timestamp, wi
 }
 
 fn row(run: &PipelineView, now: Timestamp) -> Vec<(Style, String)> {
-    let rests = run.pending.as_ref().is_some_and(|pending| pending.why.rests());
-    let (style, status) =
-        if rests { (WARN, "rests") } else { (status_style(run.status), run.status.as_str()) };
+    let style = if rests(run) { WARN } else { status_style(run.status) };
+    let status = status_word(run);
     let stage = match (&run.pending, &run.current_stage) {
         (Some(pending), _) => format!("{} {}", pending.stage, pending.round),
         (None, Some(stage)) if run.status != RunStatus::Completed => format!("{stage} {}", run.round),

@@ -2,7 +2,17 @@
 
 use rekindle_domain::event::{StepCut, Usage};
 use rekindle_terminal::output::{grouped, plural};
-use rekindle_wire::view::{PendingWhy, TouchedView};
+use rekindle_wire::view::{PendingWhy, PipelineView, TouchedView};
+
+/// Tells whether a run does nothing until a person or the next start of the daemon sees to it.
+pub(super) fn rests(run: &PipelineView) -> bool {
+    run.pending.as_ref().is_some_and(|pending| pending.why.rests())
+}
+
+/// Returns the word for how a run stands.
+pub(super) fn status_word(run: &PipelineView) -> &str {
+    if rests(run) { "rests" } else { run.status.as_str() }
+}
 
 /// Writes a length of time: `45s`, `1m 43s`, `2h 05m`.
 pub(super) fn took(millis: u64) -> String {
@@ -39,7 +49,7 @@ pub(super) fn cut_text(cut: StepCut) -> &'static str {
         StepCut::AgentGone => "its agent is gone",
         StepCut::Cancelled => "it was cancelled",
         StepCut::TryLater => "its agent's provider asks to try again later",
-        StepCut::NotLaunched => "its agent could not be launched",
+        StepCut::NotLaunched => "its program could not be started",
         StepCut::NotContinued => "its agent came back without its session",
         StepCut::Unknown => "for a reason that this version does not know",
     }

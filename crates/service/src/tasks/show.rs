@@ -164,7 +164,7 @@ fn view(task: &Task) -> TaskView {
 /// Says what a task waits for.
 pub(super) fn why_text(why: &Why<'_>) -> String {
     match why {
-        Why::Held(Hold::Until(at)) => format!("until {at}"),
+        Why::Held(Hold::Until(at)) => format!("not before {at}"),
         Why::Held(Hold::After(task)) => format!("after {task}"),
         Why::Held(Hold::DependencyFailed(task)) => format!("{task} has not ended successfully"),
         Why::Held(Hold::MissingVariables(names)) => format!("env_missing: {}", names.join(", ")),

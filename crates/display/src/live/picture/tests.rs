@@ -171,7 +171,7 @@ fn what_happens_to_a_run_is_said_in_one_line_each() {
             "a new daemon took over the run; nothing is lost",
         ),
         (r#""kind":"run.failed","run_id":"run_1","error":"it\ndid""#, "failed: it did"),
-        (r#""kind":"run.cancelled","run_id":"run_1","by":"user""#, "cancelled by user"),
+        (r#""kind":"run.cancelled","run_id":"run_1","by":"user""#, "cancelled by you"),
         (r#""kind":"message.user","message_id":"msg_1","content":"do it""#, "> do it"),
         (
             r#""kind":"session.restored","method":"load","verdict":"shorter""#,
