@@ -15,6 +15,9 @@ const MAX_TOOL_ROWS: usize = 8;
 /// Longest line that goes on of which all is remembered: more is only needed when the window is made larger or smaller.
 const MAX_LINE: usize = 64 << 10;
 
+/// What a command of ours begins with.
+const COMMAND: &str = "rekindle ";
+
 /// Parts of a row and how they look.
 pub(crate) type Row = Vec<(Style, String)>;
 
@@ -180,8 +183,9 @@ impl<W: Write> Painter<W> {
     fn line(&mut self, style: Style, text: &str) -> String {
         self.end_line();
         self.tool = None;
-        // Commands of a terminal take no columns, and what has them is laid out already.
-        let written = if text.contains('\x1b') { text.to_owned() } else { wrap_lines(text, self.width) };
+        // What commands a terminal is laid out already, and a command to be typed is left whole, so that it can be copied.
+        let is_whole = text.contains('\x1b') || text.contains(COMMAND);
+        let written = if is_whole { text.to_owned() } else { wrap_lines(text, self.width) };
         for row in written.split('\n') {
             self.bytes += &self.style(style, row);
             self.bytes.push_str("\r\n");

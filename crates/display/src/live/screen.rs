@@ -3,7 +3,7 @@
 
 use std::io::{self, IsTerminal, Write};
 
-use rekindle_terminal::output::{self, DIM, WARN, columns, styled, wrap_lines};
+use rekindle_terminal::output::{self, DIM, WARN, columns, styled};
 
 use super::diff::Styled;
 use super::piece::Piece;
@@ -122,14 +122,7 @@ impl<O: Write, E: Write> Screen<O, E> {
     /// Shows a line about what happens.
     pub(crate) fn line(&mut self, (style, text): &Styled) -> io::Result<()> {
         self.fresh_line()?;
-        // Commands of a terminal take no columns, and what has them is laid out already.
-        let text = match (self.width)() {
-            Some(width) if !text.contains('\x1b') => wrap_lines(text, width),
-            _ => text.to_owned(),
-        };
-        for row in text.split('\n') {
-            writeln!(self.err, "{}", styled(*style, row))?;
-        }
+        writeln!(self.err, "{}", styled(*style, text))?;
         self.tool = None;
         self.err.flush()
     }
