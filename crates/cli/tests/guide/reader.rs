@@ -155,7 +155,7 @@ impl Drop for Reader {
         }
         // And whoever lives in homes that the page made.
         let entries = fs::read_dir(self.temp.path()).into_iter().flatten().flatten();
-        let made = entries.map(|entry| entry.path()).filter(|path| path.join("holders").is_dir());
+        let made = entries.map(|entry| entry.path()).filter(|path| path.join("home.json").is_file());
         made.chain([state]).for_each(|home| end_all(&home));
     }
 }
