@@ -2,6 +2,7 @@
 
 use std::io;
 
+use rekindle_domain::id::StreamId;
 use rekindle_domain::line::Line;
 use rekindle_domain::session::{Position, Problem};
 
@@ -10,7 +11,7 @@ use crate::error::{AtPath, LoadError};
 use crate::fold::{Fold, Record};
 use crate::home_files::HomeFiles;
 use crate::load::damage_note;
-use crate::log::{Damage, LogForm, Replays, Stop, Torn, walk_each};
+use crate::log::{Damage, LogForm, Replays, ReplaysUnverified, Stop, Torn, walk};
 
 /// A stream as found on home.disk.
 pub(crate) struct LoadedStream<F> {
@@ -48,12 +49,12 @@ pub(crate) fn load_stream<F: Fold>(
             && reader.hash_before(position.log_offset).is_ok_and(|hash| hash == position.last_hash)
     };
     let cached = cached.filter(|cached| fits(cached.position()));
-    let walk = |start: &F, end: u64| {
+    let replay = |start: &F, end: u64| {
         let mut replay = StreamReplay { whole: start.position(), fold: start.clone() };
-        let stop = walk_each(&reader, &mut replay, end, &mut |_, _| {}).at_path("read", &path);
+        let stop = walk(&reader, &mut replay, end).at_path("read", &path);
         stop.map(|stop| (replay.fold, stop))
     };
-    let (mut fold, stop) = walk(cached.as_ref().unwrap_or(&empty), u64::MAX)?;
+    let (mut fold, stop) = replay(cached.as_ref().unwrap_or(&empty), u64::MAX)?;
     let (torn, damage) = match stop {
         Stop::End => (None, None),
         Stop::Damaged(damage) => (None, Some(damage)),
@@ -66,7 +67,7 @@ pub(crate) fn load_stream<F: Fold>(
     };
     if let Some(torn) = torn.filter(|torn| torn.half_list) {
         // The fold has gone into a list that has no end: again, up to its beginning.
-        fold = walk(&empty, torn.offset)?.0;
+        fold = replay(&empty, torn.offset)?.0;
     }
     let damage = damage.or(reader.cut_short().cloned()).or(reaches_beyond).or(noted);
     Ok(LoadedStream { fold, damage, torn, form: reader.form() })
@@ -84,9 +85,23 @@ fn beyond(position: Position, end: u64) -> Option<Damage> {
 }
 
 /// A fold in progress over the log of a stream.
+#[derive(Clone)]
 struct StreamReplay<F> {
     fold: F,
     whole: Position,
+}
+
+impl<F: Fold> StreamReplay<F> {
+    fn take_in(&mut self, line: &Line<'_>, position: Position) {
+        // What cannot be read or cannot follow is passed over, as in a session's log: the record itself is undamaged.
+        if let Ok(event) = line.event() {
+            let _ = self.fold.apply(&Record::of(line, &event));
+        }
+        self.fold.set_position(position);
+        if !line.more {
+            self.whole = position;
+        }
+    }
 }
 
 impl<F: Fold> Replays for StreamReplay<F> {
@@ -100,14 +115,19 @@ impl<F: Fold> Replays for StreamReplay<F> {
 
     fn push(&mut self, line: &Line<'_>, end: u64) -> Result<(), Problem> {
         let position = self.fold.position().after(self.fold.stream(), line, end)?;
-        // What cannot be read or cannot follow is passed over, as in a session's log: the record itself is undamaged.
-        if let Ok(event) = line.event() {
-            let _ = self.fold.apply(&Record::of(line, &event));
-        }
-        self.fold.set_position(position);
-        if !line.more {
-            self.whole = position;
-        }
+        self.take_in(line, position);
+        Ok(())
+    }
+}
+
+impl<F: Fold> ReplaysUnverified for StreamReplay<F> {
+    fn stream(&self) -> StreamId {
+        self.fold.stream()
+    }
+
+    fn push_unverified(&mut self, line: &Line<'_>, end: u64) -> Result<(), Problem> {
+        let position = self.fold.position().after_unverified(line, end)?;
+        self.take_in(line, position);
         Ok(())
     }
 }

@@ -41,9 +41,8 @@ pub enum Problem {
 impl Position {
     /// Returns where a history has come to with this line, which ends at byte `end` of the log (its newline included).
     pub fn after(&self, stream: impl Into<StreamId>, line: &Line<'_>, end: u64) -> Result<Position, Problem> {
-        let base = self.base_of(line);
-        let next = base.after_unverified(line, end)?;
-        if line.hash.is_some() && !line.follows(stream, base.last_hash) {
+        let next = self.after_unverified(line, end)?;
+        if line.hash.is_some() && !line.follows(stream, self.base_of(line).last_hash) {
             return Err(Problem::Hash { seq: line.seq });
         }
         Ok(next)
@@ -64,13 +63,14 @@ impl Position {
     /// The same for a line whose hash is verified by somebody else.
     ///
     /// Legacy lines carry no hash and may begin at any number, but only before the first line with one.
-    fn after_unverified(&self, line: &Line<'_>, end: u64) -> Result<Position, Problem> {
-        let legacy_start = *self == Position::default() && line.hash.is_none();
+    pub fn after_unverified(&self, line: &Line<'_>, end: u64) -> Result<Position, Problem> {
+        let base = self.base_of(line);
+        let legacy_start = base == Position::default() && line.hash.is_none();
         // A number from a disk may be the largest there is: nothing follows that one.
-        if self.last_seq.checked_add(1) != Some(line.seq) && !legacy_start {
-            return Err(Problem::Sequence { expected: self.last_seq.saturating_add(1), found: line.seq });
+        if base.last_seq.checked_add(1) != Some(line.seq) && !legacy_start {
+            return Err(Problem::Sequence { expected: base.last_seq.saturating_add(1), found: line.seq });
         }
-        if line.hash.is_none() && self.last_hash.is_some() {
+        if line.hash.is_none() && base.last_hash.is_some() {
             return Err(Problem::Unhashed { seq: line.seq });
         }
         Ok(Position { last_seq: line.seq, log_offset: end, last_hash: line.hash })
@@ -179,7 +179,7 @@ impl Replay {
 
     /// The same for a line whose hash is verified by somebody else: what is folded counts only if all of them fit.
     pub fn push_unverified(&mut self, line: &Line<'_>, end: u64) -> Result<(), Problem> {
-        let position = self.position().base_of(line).after_unverified(line, end)?;
+        let position = self.position().after_unverified(line, end)?;
         self.take_in(line, position);
         Ok(())
     }

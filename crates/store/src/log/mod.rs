@@ -19,4 +19,4 @@ pub use cursor::Cursor;
 pub use damage::{Damage, Torn};
 pub use follow::{Follow, Follower};
 pub use reader::{LogForm, LogReader, RawLine, StoredBytes};
-pub(crate) use walk::{Replays, Stop, walk, walk_each};
+pub(crate) use walk::{Replays, ReplaysUnverified, Stop, walk, walk_each};

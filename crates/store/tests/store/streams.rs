@@ -286,6 +286,41 @@ fn damage_in_the_log_of_a_stream_of_another_kind_is_announced_and_nothing_is_add
     }
 }
 
+// I12: the hashes of a long log are verified beside its fold, and nothing behind one that does not fit is taken for true.
+#[test]
+fn a_changed_byte_is_found_anywhere_in_a_long_log_of_a_stream_of_another_kind() {
+    let home = Home::new();
+    let counter = home.counters[0];
+    for batch in 0..30 {
+        let records = (0..20).map(|n| marked(batch * 20 + n, 5000, None)).collect();
+        home.store.append(Append::durable(counter, records)).expect("recorded");
+    }
+    let bytes = home.disk.read_file(counter_log(&Layout::new("/home"), counter)).expect("a log");
+    assert!(bytes.len() > 2 << 20, "{} bytes are not long", bytes.len());
+    let load = |bytes: &[u8]| {
+        let disk = SimDisk::new(3);
+        let store = open(&disk, &home.clock, STREAMS).expect("an empty home");
+        let log = counter_log(&Layout::new("/home"), counter);
+        disk.create_dir("/home/counters".as_ref()).expect("made");
+        disk.create_dir(log.parent().expect("a parent")).expect("made");
+        disk.write_file(log, bytes);
+        store.open_stream(Counter::empty(counter)).expect("loads")
+    };
+    let whole = load(&bytes);
+    assert_eq!((whole.fold, whole.damage), (home.counter(0), None));
+    let mut starts: Vec<usize> = memchr::memchr_iter(b'\n', &bytes).map(|end| end + 1).collect();
+    starts.insert(0, 0);
+    for seq in [1, 2, 300, 599] {
+        let mut changed = bytes.clone();
+        // In the middle of its text: only the hash tells.
+        changed[(starts[seq - 1] + starts[seq]) / 2] ^= 1;
+        let loaded = load(&changed);
+        let damage = loaded.damage.expect("it is found");
+        assert_eq!(damage.offset, starts[seq - 1] as u64, "record {seq}: {damage}");
+        assert_eq!(loaded.fold.notices, seq as u64 - 1);
+    }
+}
+
 /// Does the work that is crashed at every write; `told` is the last append that was answered.
 fn work(home: &Home, told: &Mutex<u64>) {
     for marker in 1..=8 {
