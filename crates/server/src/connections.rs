@@ -25,7 +25,7 @@ use tokio_rustls::TlsAcceptor;
 
 use crate::error::ApiError;
 use crate::guard::Peer;
-use crate::stop::{Closer, Closing, Stopped};
+use crate::stop::{CloseSignal, Closer};
 use crate::tls::Tls;
 
 /// Connections of one way in that are served: a hundred pages with ten streams each, and some descriptors left for agents.
@@ -65,7 +65,6 @@ const ELSEWHERE: Limits = Limits { head_time: Duration::from_secs(10), head_size
 /// The connections of one way in.
 pub(crate) struct Connections {
     router: Router,
-    stopped: Stopped,
     tasks: JoinSet<()>,
     /// Those who have not said who they are, the oldest first.
     strangers: VecDeque<Stranger>,
@@ -80,14 +79,8 @@ struct Stranger {
 
 impl Connections {
     /// Makes an empty set whose requests `router` answers.
-    pub(crate) fn new(router: Router, stopped: Stopped) -> Connections {
-        Connections {
-            router,
-            stopped,
-            tasks: JoinSet::new(),
-            strangers: VecDeque::new(),
-            open: VecDeque::new(),
-        }
+    pub(crate) fn new(router: Router) -> Connections {
+        Connections { router, tasks: JoinSet::new(), strangers: VecDeque::new(), open: VecDeque::new() }
     }
 
     /// Tells whether another one may be accepted.
@@ -111,20 +104,20 @@ impl Connections {
     }
 
     /// Returns what the next connection waits with for its end.
-    fn closing(&mut self) -> Closing {
+    fn signal(&mut self) -> CloseSignal {
         if self.open.len() > 2 * self.tasks.len() + 16 {
             self.open.retain(|one| !one.is_over());
         }
-        let (closer, closing) = Closer::new(self.stopped.clone());
+        let (closer, signal) = Closer::new();
         self.open.push_back(closer);
-        closing
+        signal
     }
 
     /// Serves another one on our own socket, or tells it that there are too many.
     pub(crate) fn add(&mut self, stream: UnixStream) {
         if self.tasks.len() < MAX_CONNECTIONS {
-            let (inner, closing) = (TowerToHyperService::new(self.router.clone()), self.closing());
-            self.tasks.spawn(serve(stream, inner, OURS, closing));
+            let (inner, signal) = (TowerToHyperService::new(self.router.clone()), self.signal());
+            self.tasks.spawn(serve(stream, inner, OURS, signal));
         } else {
             self.refuse(stream);
         }
@@ -148,8 +141,8 @@ impl Connections {
         }
         let peer = Peer { remote, local, known: Arc::default() };
         let (known, tls) = (Arc::clone(&peer.known), tls.cloned());
-        let closing = self.closing();
-        let task = self.tasks.spawn(serve_stranger(stream, tls, self.router.clone(), peer, closing));
+        let signal = self.signal();
+        let task = self.tasks.spawn(serve_stranger(stream, tls, self.router.clone(), peer, signal));
         self.strangers.push_back(Stranger { known, task });
     }
 
@@ -168,8 +161,11 @@ impl Connections {
         }
     }
 
-    /// Waits for all of them, which have heard that serving ends; those that take too long are cut.
+    /// Closes all of them and waits; those that take too long are cut.
     pub(crate) async fn finish(mut self) {
+        for one in self.open.drain(..) {
+            one.close();
+        }
         let all = async { while self.tasks.join_next().await.is_some() {} };
         if timeout(GRACE, all).await.is_err() {
             tracing::warn!(connections = self.tasks.len(), "connections are cut");
@@ -188,7 +184,7 @@ async fn serve<S>(
     stream: impl AsyncRead + AsyncWrite + Unpin,
     service: S,
     limits: Limits,
-    mut closing: Closing,
+    mut signal: CloseSignal,
 ) where
     S: Service<
             hyper::Request<hyper::body::Incoming>,
@@ -196,7 +192,7 @@ async fn serve<S>(
             Error = Infallible,
         >,
 {
-    let own = closing.clone();
+    let own = signal.closing.clone();
     let service = service_fn(|mut request: hyper::Request<hyper::body::Incoming>| {
         request.extensions_mut().insert(own.clone());
         let answer = service.call(request);
@@ -208,8 +204,9 @@ async fn serve<S>(
     });
     let mut connection = pin!(protocol(limits).serve_connection(TokioIo::new(stream), service));
     let result = tokio::select! {
+        biased;
         result = connection.as_mut() => result,
-        () = closing.wait() => {
+        () = signal.wait() => {
             connection.as_mut().graceful_shutdown();
             connection.await
         }
@@ -220,13 +217,19 @@ async fn serve<S>(
     }
 }
 
-async fn serve_stranger(stream: TcpStream, tls: Option<Tls>, router: Router, peer: Peer, closing: Closing) {
+async fn serve_stranger(
+    stream: TcpStream,
+    tls: Option<Tls>,
+    router: Router,
+    peer: Peer,
+    signal: CloseSignal,
+) {
     let inner = TowerToHyperService::new(router);
     let service = service_fn(move |mut request: hyper::Request<hyper::body::Incoming>| {
         request.extensions_mut().insert(peer.clone());
         inner.call(request)
     });
-    let Some(tls) = tls else { return serve(stream, service, ELSEWHERE, closing).await };
+    let Some(tls) = tls else { return serve(stream, service, ELSEWHERE, signal).await };
     let shaken = async {
         let mut first = [0];
         // Every TLS connection begins with this byte, and no HTTP request does.
@@ -238,7 +241,7 @@ async fn serve_stranger(stream: TcpStream, tls: Option<Tls>, router: Router, pee
         TlsAcceptor::from(tls.0).accept(stream).await.map(Some)
     };
     match timeout(HANDSHAKE, shaken).await {
-        Ok(Ok(Some(stream))) => serve(stream, service, ELSEWHERE, closing).await,
+        Ok(Ok(Some(stream))) => serve(stream, service, ELSEWHERE, signal).await,
         Ok(Ok(None)) => {}
         Ok(Err(error)) => tracing::debug!(error = chain(&error), "the TLS handshake failed"),
         Err(_) => tracing::debug!("the TLS handshake took too long"),

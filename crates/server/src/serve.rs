@@ -88,8 +88,8 @@ pub async fn serve(daemon: Arc<Daemon>, listeners: Listeners, shutdown: impl Fut
     let app = App { daemon, stop: stop.clone(), turns: Turns::default(), lookers, searchers };
     let router = router(app);
     let guarded = router.clone().layer(middleware::from_fn_with_state(guard_of, guard));
-    let mut connections = Connections::new(router, stop.listen());
-    let mut strangers = Connections::new(guarded, stop.listen());
+    let mut connections = Connections::new(router);
+    let mut strangers = Connections::new(guarded);
     let watching = (!tcp.listeners.is_empty()).then(|| tokio::spawn(watch(access)));
     let (refused, mut reserved) = (RateLimit::new(LOGGED), ReservedDescriptors::default());
     reserved.fill();

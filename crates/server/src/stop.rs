@@ -1,14 +1,14 @@
-//! The end of serving: one word, said once, that the accepting loop, every connection and every stream hear. And the end of
-//! one connection, which makes way for others.
+//! The end of serving: one word, said once. And the end of one connection, which makes way for others or ends with all.
 
 use std::convert::Infallible;
-use std::future::pending;
+use std::future::{pending, poll_fn};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::Poll;
 
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
-use tokio::sync::watch;
+use tokio::sync::{oneshot, watch};
 
 /// Why serving ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -63,34 +63,46 @@ impl Stopped {
 /// Closes one connection in good order: at once if it rests, else behind the answer that is under way; a stream of events ends.
 #[derive(Debug)]
 pub(crate) struct Closer {
-    close: watch::Sender<bool>,
-    answered: Arc<AtomicBool>,
+    close: oneshot::Sender<()>,
+    closing: Closing,
 }
 
-/// Whoever waits for the end of a connection.
+/// The end of a connection, for the connection itself: it is woken.
+#[derive(Debug)]
+pub(crate) struct CloseSignal {
+    closed: oneshot::Receiver<()>,
+    pub(crate) closing: Closing,
+}
+
+/// The end of a connection, for what is answered on it. It is polled whenever the connection is, so it only looks: a stream with a
+/// thousand followers would pay for every waker of theirs at each event.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Closing {
-    /// None for a request that came without a connection.
-    both: Option<(Stopped, watch::Receiver<bool>)>,
-    answered: Arc<AtomicBool>,
+pub(crate) struct Closing(Arc<Progress>);
+
+/// How far a connection has come.
+#[derive(Debug, Default)]
+struct Progress {
+    answered: AtomicBool,
+    closing: AtomicBool,
 }
 
 impl Closer {
-    /// Makes one, and what its connection waits with. That ends with all serving, too.
-    pub(crate) fn new(stopped: Stopped) -> (Closer, Closing) {
-        let (close, own) = watch::channel(false);
-        let answered = Arc::<AtomicBool>::default();
-        (Closer { close, answered: answered.clone() }, Closing { both: Some((stopped, own)), answered })
+    /// Makes one, and what its connection waits with.
+    pub(crate) fn new() -> (Closer, CloseSignal) {
+        let ((close, closed), closing) = (oneshot::channel(), Closing::default());
+        (Closer { close, closing: closing.clone() }, CloseSignal { closed, closing })
     }
 
     /// Closes the connection; tells whether there still was one.
     pub(crate) fn close(self) -> bool {
-        self.close.send(true).is_ok()
+        // Before the connection is woken: its streams look then.
+        self.closing.0.closing.store(true, Ordering::Release);
+        self.close.send(()).is_ok()
     }
 
     /// Tells whether its first request was answered, be it by a stream that goes on.
     pub(crate) fn is_answered(&self) -> bool {
-        self.answered.load(Ordering::Relaxed)
+        self.closing.0.answered.load(Ordering::Relaxed)
     }
 
     /// Tells whether the connection has ended.
@@ -99,25 +111,30 @@ impl Closer {
     }
 }
 
+impl CloseSignal {
+    /// Waits for the end, also when it has come already.
+    pub(crate) async fn wait(&mut self) {
+        // A closer that went without a word closes nothing.
+        if (&mut self.closed).await.is_err() {
+            pending::<()>().await;
+        }
+    }
+}
+
 impl Closing {
     /// Notes that a request was answered.
     pub(crate) fn answered(&self) {
-        self.answered.store(true, Ordering::Relaxed);
+        self.0.answered.store(true, Ordering::Relaxed);
     }
 
-    /// Waits for the end, also when it has come already.
-    pub(crate) async fn wait(&mut self) {
-        let Some((stopped, own)) = &mut self.both else { return pending().await };
-        let closed = async {
-            // A closer that went without a word closes nothing.
-            if own.wait_for(|closed| *closed).await.is_err() {
-                pending::<()>().await;
-            }
-        };
-        tokio::select! {
-            _ = stopped.wait() => {}
-            () = closed => {}
-        }
+    /// Tells whether the connection is to end.
+    pub(crate) fn has_begun(&self) -> bool {
+        self.0.closing.load(Ordering::Acquire)
+    }
+
+    /// Waits for the end, on a task that is woken by it: that of the connection.
+    pub(crate) async fn wait(&self) {
+        poll_fn(|_| if self.has_begun() { Poll::Ready(()) } else { Poll::Pending }).await;
     }
 }
 
@@ -134,23 +151,22 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn a_connection_ends_by_itself_or_with_everything() {
-        let ends = async |closing: &mut Closing| {
-            tokio::time::timeout(std::time::Duration::from_secs(1), closing.wait()).await.is_ok()
+    async fn a_connection_ends_when_its_closer_says_so() {
+        let ends = async |signal: &mut CloseSignal| {
+            tokio::time::timeout(std::time::Duration::from_secs(1), signal.wait()).await.is_ok()
         };
-        let stop = Stop::new();
-        let (one, mut first) = Closer::new(stop.listen());
-        let (two, mut second) = Closer::new(stop.listen());
+        let (one, mut first) = Closer::new();
+        let (two, mut second) = Closer::new();
+        let stream = first.closing.clone();
         assert!(!ends(&mut first).await);
-        assert!(!one.is_over());
+        assert!(!one.is_over() && !stream.has_begun());
         assert!(one.close());
-        assert!(ends(&mut first).await);
+        assert!(ends(&mut first).await && stream.has_begun());
+        stream.wait().await;
         assert!(!ends(&mut second).await, "it was not meant");
         drop(two);
         assert!(!ends(&mut second).await, "nobody can close it any more");
-        stop.now(Ending::Told);
-        assert!(ends(&mut second).await);
-        let (three, third) = Closer::new(stop.listen());
+        let (three, third) = Closer::new();
         drop(third);
         assert!(three.is_over());
         assert!(!three.close());

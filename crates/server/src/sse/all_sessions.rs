@@ -88,7 +88,7 @@ impl Watcher {
             let due = self.due.filter(|_| self.looking.is_none());
             tokio::select! {
                 biased;
-                _ = self.closing.wait() => return None,
+                () = self.closing.wait() => return None,
                 heard = news.recv() => match heard {
                     Ok(Anywhere { session, .. }) => {
                         self.changed.insert(session);
@@ -155,17 +155,18 @@ mod tests {
     use tokio::sync::broadcast;
 
     use super::*;
-    use crate::stop::{Closer, Ending, Stop};
+    use crate::stop::Closer;
 
     /// Writes down who was looked at.
-    fn following(stop: &Stop, buffer: usize) -> (broadcast::Sender<Anywhere>, Watcher) {
+    fn following(buffer: usize) -> (broadcast::Sender<Anywhere>, Closer, Watcher) {
         let (tell, news) = broadcast::channel(buffer);
         let look = |sessions: &BTreeSet<SessionId>| {
             let names: Vec<&str> = sessions.iter().map(SessionId::as_str).collect();
             names.join(" ").into_bytes()
         };
         let news = Subscription::new(news, Arc::default());
-        (tell, Watcher::new(news, Closer::new(stop.listen()).1, lookers(), look))
+        let (closer, signal) = Closer::new();
+        (tell, closer, Watcher::new(news, signal.closing, lookers(), look))
     }
 
     fn happened(session: &str, last_seq: u64) -> Anywhere {
@@ -174,8 +175,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn much_that_happens_to_a_session_is_shown_once() {
-        let stop = Stop::new();
-        let (tell, watcher) = following(&stop, 64);
+        let (tell, _closer, watcher) = following(64);
         let mut events = Box::pin(events(watcher));
         for seq in 1..20 {
             tell.send(happened("sess_a", seq)).expect("a follower");
@@ -189,8 +189,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn whoever_finds_others_looking_gathers_until_they_are_done() {
-        let stop = Stop::new();
-        let (tell, watcher) = following(&stop, 64);
+        let (tell, _closer, watcher) = following(64);
         let others = Arc::clone(&watcher.lookers).acquire_many_owned(LOOKING as u32).await.expect("turns");
         let mut events = Box::pin(events(watcher));
         tell.send(happened("sess_a", 1)).expect("a follower");
@@ -202,8 +201,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn who_is_too_slow_is_told_so_and_sent_away() {
-        let stop = Stop::new();
-        let (tell, watcher) = following(&stop, 2);
+        let (tell, _closer, watcher) = following(2);
         let mut events = Box::pin(events(watcher));
         for seq in 1..20 {
             tell.send(happened("sess_a", seq)).expect("a follower");
@@ -214,10 +212,9 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_stream_ends_when_serving_ends() {
-        let stop = Stop::new();
-        let (_tell, watcher) = following(&stop, 2);
-        stop.now(Ending::Told);
+    async fn the_stream_ends_when_its_connection_is_closed() {
+        let (_tell, closer, watcher) = following(2);
+        closer.close();
         assert_eq!(Box::pin(events(watcher)).next().await, None);
     }
 }

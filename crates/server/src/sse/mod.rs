@@ -2,6 +2,7 @@
 //! goes out as soon as the connection takes it.
 
 pub(crate) mod all_sessions;
+mod events;
 pub(crate) mod pipeline;
 pub(crate) mod session;
 pub(crate) mod start;

@@ -6,7 +6,7 @@ use axum::response::IntoResponse;
 use rekindle_service::daemon::{FollowPipeline, PipelineFollowing, PipelineTold};
 use rekindle_wire::event::Reset;
 
-use super::session::{Next, events};
+use super::events::{Follower, events};
 use super::start::Start;
 use super::{event, record, reset};
 use crate::app::App;
@@ -18,16 +18,14 @@ use crate::stop::Closing;
 pub(crate) async fn follow(app: App, Pipeline(id): Pipeline, start: Start, closing: Closing) -> Answer {
     match app.ask(move |daemon| Ok(daemon.follow_pipeline(id, start.since)?)).await? {
         FollowPipeline::Over => Ok(StatusCode::NO_CONTENT.into_response()),
-        FollowPipeline::Following(following) => Ok(super::respond(events(following, next, closing))),
+        FollowPipeline::Following(following) => Ok(super::respond(events(*following, closing))),
     }
 }
 
-fn next(mut following: Box<PipelineFollowing>) -> Next<Box<PipelineFollowing>> {
-    Box::pin(async move {
-        let told = following.next().await;
-        let frame = told.map(|told| (frame(&told), matches!(told, PipelineTold::Reset { .. })));
-        (following, frame)
-    })
+impl Follower for PipelineFollowing {
+    async fn next_event(&mut self) -> Option<(Bytes, bool)> {
+        self.next().await.map(|told| (frame(&told), matches!(told, PipelineTold::Reset { .. })))
+    }
 }
 
 fn frame(told: &PipelineTold) -> Bytes {

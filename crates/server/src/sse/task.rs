@@ -4,12 +4,12 @@ use axum::body::Bytes;
 use axum::extract::FromRequestParts;
 use axum::http::StatusCode;
 use axum::http::request::Parts;
-use axum::response::{IntoResponse, Response};
+use axum::response::IntoResponse;
 use rekindle_service::feed::{FollowTask, TaskFollowing, TaskPoint, TaskTold};
 use rekindle_wire::code::Code;
 use rekindle_wire::event::Reset;
 
-use super::session::{Next, events};
+use super::events::{Follower, events};
 use super::start::number;
 use super::{encode_frame, kind_name, reset, too_slow};
 use crate::app::App;
@@ -22,20 +22,14 @@ use crate::stop::Closing;
 pub(crate) async fn follow(app: App, Task(id): Task, Behind(since): Behind, closing: Closing) -> Answer {
     match app.ask(move |daemon| Ok(daemon.follow_task(id, since)?)).await? {
         FollowTask::Over => Ok(StatusCode::NO_CONTENT.into_response()),
-        FollowTask::Following(following) => Ok(respond(following, closing)),
+        FollowTask::Following(following) => Ok(super::respond(events(*following, closing))),
     }
 }
 
-fn respond(following: Box<TaskFollowing>, closing: Closing) -> Response {
-    super::respond(events(following, next, closing))
-}
-
-fn next(mut following: Box<TaskFollowing>) -> Next<Box<TaskFollowing>> {
-    Box::pin(async move {
-        let told = following.next().await;
-        let frame = told.map(|told| (frame(&told), !matches!(told, TaskTold::Record(..))));
-        (following, frame)
-    })
+impl Follower for TaskFollowing {
+    async fn next_event(&mut self) -> Option<(Bytes, bool)> {
+        self.next().await.map(|told| (frame(&told), !matches!(told, TaskTold::Record(..))))
+    }
 }
 
 /// Writes what a follower is told as one event. A record's own encoding is another one: its id here is that of the task.
