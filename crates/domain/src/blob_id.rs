@@ -65,7 +65,7 @@ impl<'de> Deserialize<'de> for BlobId {
 
 impl Serialize for BlobId {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(self)
+        serializer.serialize_str(&blake3::Hash::from_bytes(self.0).to_hex())
     }
 }
 

@@ -2,9 +2,10 @@
 //! key on every machine and in every version, and the second review of a run has another one than the first.
 
 use std::collections::BTreeMap;
+use std::io;
 
 use serde::Serialize;
-use serde_json::value::RawValue;
+use serde_json::value::{RawValue, to_raw_value};
 use sha2::{Digest, Sha256};
 
 use crate::blob_id::BlobId;
@@ -88,7 +89,8 @@ impl StepInputs {
             Ok((name.as_str(), counted))
         });
         let counted = counted.collect::<Result<BTreeMap<_, _>, KeyError>>()?;
-        canonical(&counted).map(StepInputs)
+        let has_fractions = counted.values().any(|value| matches!(value, CountedInput::Float(_)));
+        canonical_map(&counted, !has_fractions).map(StepInputs)
     }
 
     /// Returns the hash of the inputs.
@@ -118,7 +120,9 @@ impl<'a> AgentKey<'a> {
 
     /// Returns the identity that is recorded of an agent with this name in the configuration.
     pub fn identity(&self, role: &str, version: Option<String>) -> Result<AgentIdentity, KeyError> {
-        let command_hash = BlobId::of(&in_order(self)?);
+        let mut bytes = Vec::with_capacity(256);
+        write_in_order(self, &mut bytes)?;
+        let command_hash = BlobId::of(&bytes);
         Ok(AgentIdentity { name: role.to_owned(), version, command_hash })
     }
 }
@@ -161,23 +165,40 @@ struct Hashed<'a> {
 impl KeyParts<'_> {
     /// Returns the key.
     pub fn key(&self) -> Result<StepKey, KeyError> {
-        Ok(StepKey::from_bytes(Sha256::digest(self.canonical()?).into()))
+        let mut hasher = Hasher(Sha256::new());
+        self.write(&mut hasher)?;
+        Ok(StepKey::from_bytes(hasher.0.finalize().into()))
     }
 
-    /// Returns the bytes that are hashed.
-    fn canonical(&self) -> Result<Vec<u8>, KeyError> {
-        in_order(&Hashed {
+    /// Writes the bytes that are hashed.
+    fn write(&self, to: impl io::Write) -> Result<(), KeyError> {
+        let hashed = Hashed {
             action: &self.step.stage,
             agent: self.agent,
             check: self.stage.check.as_deref(),
             from: self.from,
             inputs: self.inputs,
-            outcomes: &canonical(&self.stage.outcomes)?,
+            outcomes: &canonical_map(&self.stage.outcomes, true)?,
             prompt: self.prompt,
             round: self.step.round,
             task_id: self.task_id,
             v: VERSION,
-        })
+        };
+        write_in_order(&hashed, to)
+    }
+}
+
+/// A hasher that is written to.
+struct Hasher(Sha256);
+
+impl io::Write for Hasher {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.update(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
     }
 }
 
@@ -187,12 +208,21 @@ fn canonical(value: &impl Serialize) -> Result<Box<RawValue>, KeyError> {
     RawValue::from_string(text).map_err(KeyError::Canonical)
 }
 
+/// Writes a map as canonical JSON. Names of ASCII alone are in its order already; the values of such a map need no more than to be
+/// written if they are canonical as they stand.
+fn canonical_map<N: AsRef<str> + Serialize + Ord>(
+    map: &BTreeMap<N, impl Serialize>,
+    has_canonical_values: bool,
+) -> Result<Box<RawValue>, KeyError> {
+    if has_canonical_values && map.keys().all(|name| name.as_ref().is_ascii()) {
+        return to_raw_value(map).map_err(KeyError::Canonical);
+    }
+    canonical(map)
+}
+
 /// Writes JSON of which the members are in the order of canonical JSON already.
-fn in_order(value: &impl Serialize) -> Result<Vec<u8>, KeyError> {
-    // As much as most need: to make room bit by bit costs as much as to write.
-    let mut bytes = Vec::with_capacity(2048);
-    serde_json::to_writer(&mut bytes, value).map_err(KeyError::Canonical)?;
-    Ok(bytes)
+fn write_in_order(value: &impl Serialize, to: impl io::Write) -> Result<(), KeyError> {
+    serde_json::to_writer(to, value).map_err(KeyError::Canonical)
 }
 
 #[cfg(test)]

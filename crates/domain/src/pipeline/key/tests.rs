@@ -6,6 +6,12 @@ fn text(value: &impl Serialize) -> String {
     canonical(value).expect("it can be written").get().to_owned()
 }
 
+fn written(parts: &KeyParts<'_>) -> String {
+    let mut bytes = Vec::new();
+    parts.write(&mut bytes).expect("bytes");
+    String::from_utf8(bytes).expect("text")
+}
+
 fn task(inputs: &str) -> TaskConfig {
     serde_json::from_str(&format!(r#"{{"id":"T-0042","goal":"g","inputs":{inputs}}}"#)).expect("a task")
 }
@@ -94,7 +100,7 @@ fn the_bytes_and_the_key_of_a_step_are_these_for_ever() {
         prompt: Some("Look at \"this\"\n"),
         inputs: &inputs,
     };
-    insta::assert_snapshot!(String::from_utf8(parts.canonical().expect("bytes")).expect("text"), @r##"{"action":"review","agent":{"command":null,"model":"o5","name":"codex"},"check":null,"from":"abababababababababababababababababababababababababababababababab","inputs":{"count":3,"ratio":0.5,"spec":{"file":"de0712e52da4d663ea8df61c6095fb6993f221be5cb488954995487446b7671d"},"style":"terse"},"outcomes":{"again":"implement","ok":"next"},"prompt":"Look at \"this\"\n","round":2,"task_id":"T-0042","v":1}"##);
+    insta::assert_snapshot!(written(&parts), @r##"{"action":"review","agent":{"command":null,"model":"o5","name":"codex"},"check":null,"from":"abababababababababababababababababababababababababababababababab","inputs":{"count":3,"ratio":0.5,"spec":{"file":"de0712e52da4d663ea8df61c6095fb6993f221be5cb488954995487446b7671d"},"style":"terse"},"outcomes":{"again":"implement","ok":"next"},"prompt":"Look at \"this\"\n","round":2,"task_id":"T-0042","v":1}"##);
     insta::assert_snapshot!(parts.key().expect("a key").to_string(), @"ik:471a0f30d7b6271c718421a0b213b353eb047555b17e6d281dba3c1c02587aee");
     let check: StageConfig =
         serde_json::from_str(r#"{"name":"verify","check":["cargo","test"]}"#).expect("a stage");
@@ -108,7 +114,7 @@ fn the_bytes_and_the_key_of_a_step_are_these_for_ever() {
         inputs: &none,
         ..parts
     };
-    insta::assert_snapshot!(String::from_utf8(parts.canonical().expect("bytes")).expect("text"), @r##"{"action":"verify","agent":{"command":null,"model":null,"name":null},"check":["cargo","test"],"from":"abababababababababababababababababababababababababababababababab","inputs":{},"outcomes":{},"prompt":null,"round":1,"task_id":"T-0042","v":1}"##);
+    insta::assert_snapshot!(written(&parts), @r##"{"action":"verify","agent":{"command":null,"model":null,"name":null},"check":["cargo","test"],"from":"abababababababababababababababababababababababababababababababab","inputs":{},"outcomes":{},"prompt":null,"round":1,"task_id":"T-0042","v":1}"##);
     insta::assert_snapshot!(parts.key().expect("a key").to_string(), @"ik:989abf3302a2a18c2ee59969192f32f7e960467c1b6f01628a60ce87c2769755");
 }
 
@@ -133,11 +139,29 @@ fn the_bytes_of_a_step_are_canonical_whatever_is_in_them() {
             prompt: Some(odd),
             inputs: &inputs,
         };
-        let written = String::from_utf8(parts.canonical().expect("bytes")).expect("text");
-        let value: serde_json::Value = serde_json::from_str(&written).expect("JSON");
-        assert_eq!(text(&value), written);
-        let agent = String::from_utf8(in_order(&parts.agent).expect("bytes")).expect("text");
-        assert_eq!(text(&parts.agent), agent);
+        let bytes = written(&parts);
+        let value: serde_json::Value = serde_json::from_str(&bytes).expect("JSON");
+        assert_eq!(text(&value), bytes);
+        let mut agent = Vec::new();
+        write_in_order(&parts.agent, &mut agent).expect("bytes");
+        assert_eq!(text(&parts.agent).as_bytes(), agent);
+    }
+}
+
+/// A map of plain names is written as it stands, and that is what a writer of canonical JSON makes of it.
+#[test]
+fn a_map_is_canonical_whichever_way_it_is_written() {
+    for (json, fractions) in [
+        (r#"{"spec":"as in \"docs\"\n\u0001\u007f","Limit":-7,"_a":"é😀","a-b":0}"#, false),
+        (r#"{"spec":0.5,"big":1e21,"é":1}"#, true),
+        (r#"{"é":"x","z":"y","דּ":"1","😀":"2"}"#, false),
+        ("{}", false),
+    ] {
+        let task = task(json);
+        let has_fractions = task.inputs.values().any(|value| matches!(value, InputValue::Float(_)));
+        assert_eq!(has_fractions, fractions, "{json}");
+        let value: serde_json::Value = serde_json::from_str(json).expect("JSON");
+        assert_eq!(inputs(json).expect("inputs").0.get(), text(&value), "{json}");
     }
 }
 
