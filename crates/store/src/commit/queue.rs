@@ -10,8 +10,9 @@ use crate::error::AppendError;
 /// Most requests that wait for the committer; producers beyond it wait their turn, which bounds memory.
 pub(super) const QUEUE_LIMIT: usize = 4096;
 
-/// How long chores may wait while whoever left them goes on by himself: the thread would only be in his way.
-const CHORES_WITHIN: Duration = Duration::from_micros(500);
+/// How long chores may wait while whoever left them goes on by himself: the thread would only be in his way. Who reads a log that
+/// lacks something wakes it before.
+const CHORES_WITHIN: Duration = Duration::from_millis(5);
 
 pub(super) enum Request {
     Append(Append, Reply),

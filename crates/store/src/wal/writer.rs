@@ -5,6 +5,7 @@
 //! one ends. An append is refused only when it is certain that no replay will see it.
 
 use std::io;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -37,6 +38,9 @@ pub(crate) struct Wal {
     segment_bytes: u64,
     file: Box<dyn DiskFile>,
     number: u64,
+    /// The segment's name, and what it leads to as long as nobody removes it; found out with the first sync.
+    path: PathBuf,
+    identity: Option<(u64, u64)>,
     /// Where the next frame goes.
     end: u64,
     /// How far the segment is known to be on disk.
@@ -75,6 +79,8 @@ impl Wal {
     /// Stands at the end of a segment that is on disk, with nothing before it that is needed.
     fn at_end(home: HomeFiles, segment_bytes: u64, file: Box<dyn DiskFile>, number: u64, end: u64) -> Wal {
         Wal {
+            path: home.segment(number),
+            identity: None,
             home,
             segment_bytes,
             file,
@@ -214,8 +220,11 @@ impl Wal {
     /// Checks that the segment's name still leads to it: a file that someone removed takes every write, and
     /// nobody would ever read them.
     fn check_in_place(&mut self) -> io::Result<()> {
-        let named = self.home.disk.stat(&self.home.segment(self.number)).map(|stat| stat.identity);
-        if named.ok() == Some(self.file.stat()?.identity) {
+        let identity = match self.identity {
+            Some(identity) => identity,
+            None => *self.identity.insert(self.file.stat()?.identity),
+        };
+        if self.home.disk.stat(&self.path).is_ok_and(|named| named.identity == identity) {
             return Ok(());
         }
         self.lost = true;
@@ -228,9 +237,8 @@ impl Wal {
     }
 
     fn adopt(&mut self, file: Box<dyn DiskFile>, number: u64, end: u64) {
-        self.file = file;
-        self.number = number;
-        self.end = end;
+        (self.file, self.number, self.end) = (file, number, end);
+        (self.path, self.identity) = (self.home.segment(number), None);
         self.reserved = false;
         self.poisoned = false;
         self.mark_synced();
