@@ -88,7 +88,8 @@ pub fn which(program: &str, path: &OsStr) -> Option<PathBuf> {
     directories.map(|directory| directory.join(program)).find(|file| is_executable(file))
 }
 
-fn is_executable(file: &Path) -> bool {
+/// Tells whether there is a file that may be executed.
+pub fn is_executable(file: &Path) -> bool {
     file.metadata().is_ok_and(|metadata| metadata.is_file() && metadata.permissions().mode() & 0o111 != 0)
 }
 

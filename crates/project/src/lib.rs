@@ -4,6 +4,7 @@
 mod check;
 #[cfg(test)]
 mod documented;
+pub mod programs;
 mod read;
 mod spans;
 pub mod starting_file;

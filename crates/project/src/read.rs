@@ -55,7 +55,9 @@ impl ReadError {
 /// A file that is right.
 #[derive(Debug)]
 pub struct ReadFile {
-    /// What it says.
+    /// What is written there.
+    pub text: String,
+    /// What that says.
     pub config: ProjectConfig,
     /// BLAKE3 of its bytes, by which it is trusted.
     pub hash: BlobId,
@@ -70,7 +72,10 @@ pub fn read(path: &Path) -> Result<Result<ReadFile, Vec<Located>>, ReadError> {
         return Err(ReadError::TooLarge { path: path.to_owned() });
     }
     Ok(match String::from_utf8(bytes) {
-        Ok(text) => check(&text).map(|config| ReadFile { config, hash: BlobId::of(text.as_bytes()) }),
+        Ok(text) => {
+            let hash = BlobId::of(text.as_bytes());
+            check(&text).map(|config| ReadFile { text, config, hash })
+        }
         Err(error) => {
             let good = error.utf8_error().valid_up_to();
             let what = "this is not valid UTF-8; save the file as UTF-8".to_owned();

@@ -51,23 +51,29 @@ impl<'a> Roles<'a> {
     }
 }
 
-const DEMO: &str = "# No known agent was on PATH when this was written. The demo agent is built in: it plays a part and does no work.
-# `rekindle agents` says how to get others; then put agent = \"NAME\" in place of command and profile.
+const DEMO: &str =
+    "# No known agent was on PATH when this was written. The demo agent is built in: it plays a part and
+# does no work. `rekindle agents` says how to get others; then put agent = \"NAME\" in place of
+# command and profile.
 ";
 
 const DEMO_AGENT: &str = "command = [\"rekindle\", \"demo-agent\"]\nprofile = \"acp\"\n";
 
 const OPTIONS: &str = "# model = \"NAME\"
-# env = [\"SOME_TOKEN\"]       # names of variables that it gets from whoever starts a run; values never stand here
+# env = [\"SOME_TOKEN\"]       # names of variables that it gets from whoever starts a run; no values
 ";
 
-const HEAD: &str = "# What agents do in this directory. `rekindle pipeline validate` says what is wrong with this file.
+const HEAD: &str =
+    "# What agents do in this directory. `rekindle pipeline validate` says what is wrong with it.
 version = 1
 
-# Who works, by the names that stages use: a known agent, as `rekindle agents` lists them, or a command and how it speaks:
+# Who works, by the names that stages use: a known agent, as `rekindle agents` lists them, or a
+# command and how it speaks:
 #   command = [\"my-agent\", \"--flag\"]
-#   profile = \"acp\"            # or \"ndjson\": JSON, a command in, events out; or \"exec\": it reads its prompt, its exit code decides
-#   heartbeat_s = 30           # how often an ndjson agent says that it is alive: three that are missing are shown
+#   profile = \"acp\"            # or \"ndjson\": JSON, a command in, events out;
+#                              # or \"exec\": it reads its prompt, and its exit code decides
+#   heartbeat_s = 30           # how often an ndjson agent says that it is alive; three that are
+#                              # missing are shown
 ";
 
 const TASKS: &str = "
@@ -75,13 +81,15 @@ const TASKS: &str = "
 [[tasks]]
 id = \"T-1\"
 goal = \"Say here what is wanted\"
-# inputs = { spec = { file = \"docs/spec.md\" }, limit = 7 }   # texts, numbers, files of this directory: {{inputs.limit}}
+# Texts, numbers, files of this directory, as {{inputs.limit}} in a prompt:
+# inputs = { spec = { file = \"docs/spec.md\" }, limit = 7 }
 
-# What a task goes through: stages, in this order. Prompts may have {{task.id}}, {{task.goal}}, {{inputs.NAME}}, {{round}}, and of
-# another stage {{NAME.outcome}}, {{NAME.findings}}, {{NAME.summary}}, {{NAME.diff}}.
+# What a task goes through: stages, in this order. Prompts may have {{task.id}}, {{task.goal}},
+# {{inputs.NAME}}, {{round}}, and of another stage {{NAME.outcome}}, {{NAME.findings}},
+# {{NAME.summary}}, {{NAME.diff}}.
 [pipelines.default]
 max_rounds = 3              # a jump back begins another round; beyond this the run fails
-# on_cut = \"ask\"            # what becomes of a step whose agent was cut: \"ask\", \"restore\" its files, \"continue\"
+# on_cut = \"ask\"            # if a step's agent was cut: \"ask\", \"restore\" its files, \"continue\"
 
 [[pipelines.default.stages]]
 name = \"implement\"
@@ -93,7 +101,7 @@ What the last review found, if there was one:
 {{review.findings}}
 \"\"\"
 # deadline_s = 3600         # how long an attempt may take: then it is ended and has failed
-# stalled_after_s = 1800    # after how long without a sign of life it is shown as stalled; nobody ends it for that
+# stalled_after_s = 1800    # after how long without a sign of life it is shown as stalled
 
 [[pipelines.default.stages]]
 name = \"review\"
@@ -111,7 +119,9 @@ outcomes = { approved = \"next\", changes_requested = \"implement\" }
 
 ";
 
-const NO_CHECK: &str = "# A command may check instead of an agent: exit code 0 leads on, any other where on_fail says. Nothing goes through a shell.
+const NO_CHECK: &str =
+    "# A command may check instead of an agent: exit code 0 leads on, any other where on_fail says.
+# Nothing goes through a shell.
 # [[pipelines.default.stages]]
 # name = \"verify\"
 # check = [\"make\", \"test\"]
@@ -143,7 +153,8 @@ pub fn check_for(has_file: impl Fn(&str) -> bool) -> Option<&'static [&'static s
 pub fn text(roles: Roles<'_>, check: Option<&[&str]>) -> String {
     let verify = match check {
         Some(words) => format!(
-            "# A command that checks: exit code 0 leads on, any other where on_fail says. Nothing goes through a shell.\n\
+            "# A command that checks: exit code 0 leads on, any other where on_fail says.\n\
+             # Nothing goes through a shell.\n\
              [[pipelines.default.stages]]\nname = \"verify\"\ncheck = {words:?}\non_fail = \"implement\"\n"
         ),
         None => NO_CHECK.to_owned(),
@@ -171,6 +182,17 @@ mod tests {
         }
         assert_eq!(Roles::of(&["a", "b", "c"]), Roles::Known("a", "b"));
         assert_eq!(check_for(|name| name != "go.mod"), Some(&["cargo", "test"][..]));
+    }
+
+    #[test]
+    fn no_line_is_wider_than_editors_show() {
+        for roles in [Roles::Demo, Roles::of(&["claude-code-acp", "codex"])] {
+            for check in [None, check_for(|name| name == "pyproject.toml")] {
+                let text = text(roles, check);
+                let wide: Vec<&str> = text.lines().filter(|line| line.chars().count() > 100).collect();
+                assert!(wide.is_empty(), "{wide:#?}");
+            }
+        }
     }
 
     #[test]

@@ -97,6 +97,7 @@ fn a_file_that_is_right_is_told_as_pipelines_and_one_that_is_missing_is_wrong_us
         |args: &[&str]| run_in(&home, &work, Path::new(""), &[&["pipeline", "validate"], args].concat());
     let missing = validate(&[]);
     assert_eq!(code(&missing), 2);
+    assert!(stderr(&missing).contains("there is no rekindle.toml in this directory"), "{}", stderr(&missing));
     assert!(stderr(&missing).contains("rekindle pipeline init"), "{}", stderr(&missing));
     let text = r#"version = 1
 [agents.a]
@@ -127,6 +128,9 @@ stages = [{ name = "one", agent = "a", prompt = "do {{task.goal}}" }, { name = "
         (&json!(true), &json!([]), &quick)
     );
     assert_eq!(told["hash"], json!(hash), "what `pipeline run --trust` wants");
+    let warned = "stage verify: there is no program \"sh\" on PATH";
+    assert_eq!(told["warnings"], json!([{"line": 10, "column": 99, "what": warned}]));
+    assert_eq!(stderr(&output), format!("warning: tools/p.toml:10:99: {warned}\n"));
 
     fs::write(work.join("rekindle.toml"), b"version = 1\n# \xff\n").expect("written");
     let output = validate(&[]);

@@ -5,13 +5,14 @@ use std::collections::BTreeMap;
 
 use anstyle::Style;
 use rekindle_domain::event::{
-    ChangedFiles, Event, FilesTouched, OnDrift, PathList, PipelineDrift, PipelineStarted, StepFinished,
+    ChangedFiles, Event, FilesTouched, OnDrift, PathList, PipelineDrift, PipelineStarted, StepCut,
+    StepFinished,
 };
 use rekindle_domain::id::StepId;
 use rekindle_domain::pipeline::RunStatus;
 use rekindle_domain::pipeline::template::payload_field;
 use rekindle_domain::time::Timestamp;
-use rekindle_terminal::output::{BAD, BOLD, COURSE, DIM, GOOD, PLAIN, WARN, columns, cut, styled};
+use rekindle_terminal::output::{BAD, BOLD, COURSE, DIM, GOOD, PLAIN, WARN, columns, cut, styled, wrap};
 use rekindle_terminal::sanitise;
 use rekindle_wire::view::TouchedView;
 
@@ -25,6 +26,9 @@ const NAMED: usize = 20;
 
 /// Columns before what a line says: the time.
 const INDENT: &str = "          ";
+
+/// Columns in which a text is broken between words at least: in fewer, no word would fit.
+const LEAST_ROOM: usize = 24;
 
 /// What is known of a run from the records so far.
 #[derive(Debug, Default)]
@@ -95,14 +99,17 @@ impl Progress {
             Event::StepFinished(finished) => self.finish(ts, finished, width),
             Event::StepInterrupted(interrupted) => {
                 self.current = None;
-                let detail =
-                    interrupted.detail.as_deref().map(|detail| format!(": {detail}")).unwrap_or_default();
-                let text = format!(
-                    "attempt {} was interrupted: {}{detail}",
-                    interrupted.attempt,
-                    cut_text(interrupted.reason)
-                );
-                vec![self.about(ts, &interrupted.step_id, WARN, &text)]
+                let why = match (interrupted.reason, interrupted.detail.as_deref()) {
+                    // The detail names it, and says that.
+                    (StepCut::NotLaunched, Some(detail)) => detail.to_owned(),
+                    (reason, None) => cut_text(reason).to_owned(),
+                    (reason, Some(detail)) => format!("{}: {detail}", cut_text(reason)),
+                };
+                let text = match interrupted.reason {
+                    StepCut::NotLaunched => format!("attempt {}: {why}", interrupted.attempt),
+                    _ => format!("attempt {} was interrupted: {why}", interrupted.attempt),
+                };
+                self.wrapped(ts, &interrupted.step_id, WARN, &text, width)
             }
             Event::PipelineDrift(drift) => self.drift(ts, drift, width),
             Event::PipelineCompleted(_) => self.end(ts, RunStatus::Completed, None, None),
@@ -218,6 +225,18 @@ impl Progress {
 
     fn about(&self, ts: Timestamp, step: &StepId, style: Style, text: &str) -> String {
         self.line(ts, &format!("{}{}", self.head(step), styled(style, sanitise::line(text))))
+    }
+
+    /// Returns a text about a step, broken between words below its own column.
+    fn wrapped(&self, ts: Timestamp, step: &StepId, style: Style, text: &str, width: usize) -> Vec<String> {
+        // The stage and who works, each with two blanks behind.
+        let before = self.stage_width + 2 + self.who_width + 2;
+        let room = width.saturating_sub(INDENT.len() + columns(&self.prefix) + before).max(LEAST_ROOM);
+        let text = wrap(&sanitise::line(text), room, "", "");
+        let mut lines = text.lines();
+        let first = self.about(ts, step, style, lines.next().unwrap_or_default());
+        let rest = lines.map(|line| self.below(&format!("{:before$}{}", "", styled(style, line))));
+        std::iter::once(first).chain(rest).collect()
     }
 
     /// Returns the columns that name a step and who works at it.

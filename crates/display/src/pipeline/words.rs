@@ -72,6 +72,7 @@ pub(super) fn pending_text(why: PendingWhy) -> &'static str {
         PendingWhy::Left => "was interrupted when its daemon ended, and waits for your decision",
         PendingWhy::Cancelled => "was cancelled",
         PendingWhy::TooManyAttempts => "was interrupted too often to continue automatically",
+        PendingWhy::NotLaunched => "could not be started",
         PendingWhy::Drift => "stopped: files are not as it expects them",
         PendingWhy::NoDirectory => "waits for its directory, which does not exist or cannot be read",
         PendingWhy::NoEnvironment => {

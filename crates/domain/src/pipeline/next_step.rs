@@ -120,6 +120,8 @@ pub enum Rest {
     Cancelled,
     /// Its step was cut too often.
     TooManyAttempts,
+    /// The program of its check could not be started.
+    NotLaunched,
     /// Its files are not as expected.
     Drift,
     /// Its directory is not there, or cannot be captured.
@@ -328,10 +330,17 @@ fn held_after_cut(state: &PipelineState, step: &StepState, cut: Cut, about: &Evi
     match cut.reason {
         // A cancel is never undone (I13).
         StepCut::Cancelled => Some(Rest::Cancelled),
+        // The same program would fail in the same way: somebody has to install it, or to correct PATH.
+        StepCut::NotLaunched if is_check(state, step) => Some(Rest::NotLaunched),
         _ if step.attempts_that_count() >= MOST_ATTEMPTS => Some(Rest::TooManyAttempts),
         _ if asks => Some(Rest::Asks),
         _ => None,
     }
+}
+
+/// Tells whether a command checks at a step, and no agent works.
+fn is_check(state: &PipelineState, step: &StepState) -> bool {
+    state.stage(&step.id.stage).is_some_and(|(_, stage)| stage.check.is_some())
 }
 
 /// Returns what becomes of a cut step: what was said at the start of the run, as far as its agent can do that.

@@ -160,6 +160,7 @@ fn resting(rests: Rest) -> Option<PendingWhy> {
         Rest::Left => PendingWhy::Left,
         Rest::Cancelled => PendingWhy::Cancelled,
         Rest::TooManyAttempts => PendingWhy::TooManyAttempts,
+        Rest::NotLaunched => PendingWhy::NotLaunched,
         Rest::Drift => PendingWhy::Drift,
         Rest::NoDirectory => PendingWhy::NoDirectory,
         Rest::NoEnvironment => PendingWhy::NoEnvironment,

@@ -49,6 +49,8 @@ string_enums! {
         Cancelled = "cancelled",
         /// A person: it was cut too often.
         TooManyAttempts = "too_many_attempts",
+        /// A person: the program of its check could not be started.
+        NotLaunched = "not_launched",
         /// A person: files are not as it expects them.
         Drift = "drift",
         /// Its directory, which is not there or cannot be captured.
@@ -72,6 +74,7 @@ impl PendingWhy {
             | PendingWhy::Left
             | PendingWhy::Cancelled
             | PendingWhy::TooManyAttempts
+            | PendingWhy::NotLaunched
             | PendingWhy::Drift
             | PendingWhy::NoEnvironment
             | PendingWhy::ManifestMissing
@@ -111,6 +114,7 @@ impl PendingWhy {
             | PendingWhy::Left
             | PendingWhy::Cancelled
             | PendingWhy::TooManyAttempts
+            | PendingWhy::NotLaunched
             | PendingWhy::Drift
             | PendingWhy::NoEnvironment
             | PendingWhy::ManifestMissing

@@ -5,7 +5,9 @@ use std::path::{Path, PathBuf};
 use rekindle_client::Failure;
 use rekindle_domain::event::ProjectConfig;
 use rekindle_domain::pipeline::builtin::resolved;
-use rekindle_project::FILE;
+use rekindle_project::programs::missing;
+use rekindle_project::{FILE, Located};
+use rekindle_terminal::output::{self, WARN, styled};
 use rekindle_wire::request::{MAX_PROJECT_CONFIG, ProjectFile};
 
 /// Problems of a file that are told at most: whoever has more begins with these.
@@ -29,6 +31,27 @@ pub(super) fn find(directory: &Path) -> Result<Project, Failure> {
             .hint("`rekindle pipeline init` writes one; --cwd DIR names another directory")
     })?;
     read(root)
+}
+
+/// Returns the failure that a file is which was named, or is expected here, and is not there.
+pub(super) fn no_file(path: &Path) -> Failure {
+    let message = match path.parent().filter(|parent| !parent.as_os_str().is_empty()) {
+        Some(parent) => format!("there is no {} in {}", name(path), parent.display()),
+        None => format!("there is no {} in this directory", name(path)),
+    };
+    Failure::usage("config_missing", message).hint("`rekindle pipeline init` writes one into this directory")
+}
+
+fn name(path: &Path) -> std::path::Display<'_> {
+    path.file_name().map_or(path, Path::new).display()
+}
+
+/// Says on stderr what may keep a file that is right from being carried out.
+pub(super) fn warn(path: &Path, warnings: &[Located]) {
+    for warning in warnings {
+        let line = format!("{} {}", styled(WARN, "warning:"), warning.text(path));
+        anstream::eprintln!("{}", output::for_stderr(&line));
+    }
 }
 
 /// Reads the file of a project's directory.
@@ -55,7 +78,7 @@ fn read(root: &Path) -> Result<Project, Failure> {
 }
 
 /// Says what is wrong with a file.
-fn invalid(path: &Path, problems: &[rekindle_project::Located]) -> Failure {
+fn invalid(path: &Path, problems: &[Located]) -> Failure {
     let mut told: Vec<String> = problems.iter().take(TOLD).map(|problem| problem.text(path)).collect();
     if problems.len() > TOLD {
         told.push(format!("and {} more", problems.len() - TOLD));
@@ -82,6 +105,12 @@ impl Project {
                     .hint(format!("use --task with one of {}", ids.join(", "))))
             }
         }
+    }
+
+    /// Warns of programs of a pipeline that are not on PATH here; the daemon's may be another.
+    pub(super) fn warn_of_programs(&self, pipeline: &str) {
+        let path = std::env::var_os("PATH").unwrap_or_default();
+        warn(Path::new(FILE), &missing(&self.file.text, &self.config, &path, Some(pipeline)));
     }
 
     /// Says so if there is no such task, or no such pipeline.

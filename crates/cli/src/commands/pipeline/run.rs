@@ -24,13 +24,14 @@ use crate::session_options::{DIRTY_POLICIES, PERMISSIONS, directory, seconds};
 /// on where it was, by itself or with `rekindle pipeline resume`, and no finished step is done again. Ctrl-C leaves and the run goes on.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
-  rekindle pipeline run                              # the only task of rekindle.toml
+  rekindle pipeline run         # the only task of rekindle.toml
   rekindle pipeline run --task T-0042
   rekindle pipeline run --task T-0042 --task T-0043 --worktree
   rekindle pipeline run --task T-0042 --on-cut restore --no-cache
   rekindle pipeline run --task T-0042 --detach
-  rekindle pipeline run --task T-0042 --trust HASH   # without a terminal: a file that was looked at
-  rekindle pipeline run --task T-0042 --json | jq -r 'select(.kind == \"step.finished\") | .outcome'
+  rekindle pipeline run --task T-0042 --trust HASH   # without a terminal
+  rekindle pipeline run --task T-0042 --json |
+    jq -r 'select(.kind == \"step.finished\") | .outcome'
 
 Exit codes:
   0  completed             3  rests: resume it    5    no daemon
@@ -110,6 +111,9 @@ pub(super) fn run(context: &Context, args: Args) -> Result<Exit, Failure> {
         Some(_) => None,
     };
     let mut body = request(context, &args, project.as_ref())?;
+    if let Some(project) = project.as_ref().filter(|_| !context.json) {
+        project.warn_of_programs(&args.pipeline);
+    }
     let mut client = match elsewhere {
         Some(client) => client,
         None => context.daemon_or_start()?,

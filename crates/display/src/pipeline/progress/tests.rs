@@ -126,6 +126,22 @@ fn cuts_drift_and_ends_say_why() {
 }
 
 #[test]
+fn a_program_that_could_not_be_started_is_named_once_and_words_stay_whole() {
+    let cut = r#""kind":"step.interrupted","step_id":"implement-1","attempt":1,"reason":"not_launched","detail":"tru could not be started: No such file or directory (os error 2)","died_at":null,"tree":null"#;
+    let intended = intended("implement-1", "implement", 1, Some("builder"));
+    let began = began("implement-1", 1, "");
+    let lines = shown(&[(0, STARTED), (0, &intended), (1, &began), (1, cut)], 80);
+    assert_eq!(
+        lines[2..],
+        [
+            "14:00:01  implement 1  builder   attempt 1: tru could not be started: No such",
+            "                                 file or directory (os error 2)",
+        ]
+    );
+    assert!(lines.iter().all(|line| line.chars().count() <= 80), "{lines:#?}");
+}
+
+#[test]
 fn what_goes_on_is_known_and_ends_with_the_run() {
     let mut progress = Progress::new("T-1  ".into());
     let current = |progress: &Progress| progress.current().map(|(text, since)| format!("{text} {since}"));

@@ -322,6 +322,19 @@ fn a_cut_step_is_held_for_a_person_where_that_is_due() {
     check(&format!("{cancelled} began; interrupt agent_gone"), &native, NextStep::ContinueWithContext);
 }
 
+#[test]
+fn a_check_that_cannot_be_started_is_tried_once_and_again_when_somebody_says_so() {
+    let not_there = CHECK_CUT.replace("agent_gone", "not_launched");
+    rests(&not_there, &calm(), Rest::NotLaunched);
+    rests(&not_there, &Evidence { tree: TreeFound::NotCaptured, ..calm() }, Rest::NotLaunched);
+    // What was cut for another reason begins again by itself, and so does an agent.
+    check(CHECK_CUT, &calm(), NextStep::RestoreAndRetry(tree(2)));
+    check(&CUT.replace("agent_gone", "not_launched"), &calm(), NextStep::RestoreAndRetry(tree(1)));
+    let said = Evidence { word: Some(OnDrift::Stop), ..calm() };
+    check(&not_there, &said, NextStep::RestoreAndRetry(tree(2)));
+    rests(&format!("{not_there} began; interrupt not_launched"), &calm(), Rest::NotLaunched);
+}
+
 /// The old process tree is proven gone before any file is touched, whatever the ledger says.
 #[test]
 fn a_living_agent_of_a_cut_step_is_ended_first() {

@@ -306,7 +306,9 @@ impl World {
             }
             NextStep::Finish(_) => self.finish(false),
             // Somebody looks, and says that it is to go on.
-            NextStep::Rest(Rest::Drift | Rest::Asks | Rest::Cancelled | Rest::TooManyAttempts) => {
+            NextStep::Rest(
+                Rest::Drift | Rest::Asks | Rest::Cancelled | Rest::TooManyAttempts | Rest::NotLaunched,
+            ) => {
                 self.word =
                     Some(if self.roll().is_multiple_of(2) { OnDrift::Restore } else { OnDrift::Accept });
             }

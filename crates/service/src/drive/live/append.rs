@@ -240,8 +240,9 @@ impl LiveAgent {
         }
         let launch = self.holders.launch(&self.dir).ok();
         let ending = if let Exited::NeverStarted { error } = exited {
-            let program = launch.and_then(|launch| launch.argv.into_iter().next()).unwrap_or_default();
-            Ending::Failed { error: format!("the agent could not be started: {program}: {error}") }
+            let program = launch.and_then(|launch| launch.argv.into_iter().next());
+            let program = program.unwrap_or_else(|| "the agent".into());
+            Ending::Failed { error: format!("{program} could not be started: {error}") }
         } else {
             let rebooted =
                 launch.zip(machine_boot().ok()).is_some_and(|(then, now)| then.machine_boot != now);

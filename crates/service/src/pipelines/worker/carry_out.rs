@@ -310,6 +310,7 @@ fn passes(why: Rest) -> bool {
         | Rest::Imported
         | Rest::Cancelled
         | Rest::TooManyAttempts
+        | Rest::NotLaunched
         | Rest::Drift
         | Rest::NoEnvironment
         | Rest::ManifestMissing => false,

@@ -78,6 +78,14 @@ impl Worker {
             Rest::Left => format!("its daemon ended, and it is set to ask before it continues: {go_on}"),
             Rest::Cancelled => format!("its step was cancelled: {go_on}, or abort it"),
             Rest::TooManyAttempts => format!("its step was interrupted too often: check its sessions, then {go_on}"),
+            Rest::NotLaunched => {
+                let program = current(state).ok().and_then(|(_, _, stage)| stage.check.as_ref()?.first());
+                let program = program.map(|program| format!(" {program:?}")).unwrap_or_default();
+                format!(
+                    "its program{program} must be installed and on PATH: then {go_on}. If its name is wrong, correct rekindle.toml and start \
+                     a new run"
+                )
+            }
             Rest::Drift => {
                 let Looked::Captured { changed, .. } = found else { return "its files have drifted".into() };
                 let named: Vec<String> = changed.iter().take(NAMED).map(|file| shown(&file.path)).collect();

@@ -213,6 +213,20 @@ fn an_agent_that_cannot_be_launched_is_tried_again() {
 }
 
 #[test]
+fn a_check_that_cannot_be_started_is_tried_once_and_again_when_somebody_says_so() {
+    let mut home = Home::with_run(&[WRITES, APPROVES, "begin=2", PASSES]);
+    home.wait_long();
+    assert!(home.news().ends_with("begin verify-1; cut verify-1 not_launched"), "{}", home.course());
+    assert!(home.held().contains("must be installed and on PATH"), "{}", home.held());
+    home.restart().wait_long();
+    assert_eq!(home.news(), "", "another daemon does not try it either");
+    home.resume_with(OnDrift::Stop).expect("it goes on");
+    home.wait_long();
+    assert!(home.news().starts_with("begin verify-1 #2; finish verify-1 completed"), "{}", home.course());
+    assert!(home.course().ends_with("completed"), "{}", home.course());
+}
+
+#[test]
 fn a_holder_of_which_nothing_is_told_is_waited_for() {
     let mut home = Home::with_run(&["text mute"]);
     home.daemon_ends();
