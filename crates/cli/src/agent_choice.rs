@@ -188,8 +188,15 @@ fn none(found: &[FoundAgent]) -> Failure {
     }
     let lines: String =
         found.iter().take(SHOWN).map(|agent| format!("\n  {:10}  {}", agent.id, agent.install)).collect();
+    let fetched = found.iter().find(|agent| agent.how == How::Fetched);
+    let fetched = fetched.map(|agent| {
+        let FoundAgent { id, command, .. } = agent;
+        let program = command.first().and_then(|program| program.rsplit('/').next()).unwrap_or("npx");
+        format!("\nor: rekindle run -a {id} TEXT downloads it with {program} on first use")
+    });
+    let fetched = fetched.unwrap_or_default();
     Failure::usage("no_agent", "no known agent is installed".into()).hint(format!(
-        "install one of these and sign in (rekindle agents lists all):{lines}\nany other command works too: rekindle run TEXT -- COMMAND; \
+        "install one of these and sign in (rekindle agents lists all):{lines}{fetched}\nany other command works too: rekindle run TEXT -- COMMAND; \
          to see what Rekindle does without an agent: rekindle demo"
     ))
 }
@@ -245,6 +252,10 @@ mod tests {
     fn whoever_has_no_agent_is_told_how_to_get_one() {
         let failure = none(&found(&[], &[])).to_json().to_string();
         assert!(failure.contains("npm") && failure.contains("rekindle demo"), "{failure}");
+        assert!(!failure.contains("downloads it"), "{failure}");
+        let failure = none(&found(&[], &["claude"])).to_json().to_string();
+        let offer = "or: rekindle run -a claude TEXT downloads it with npx on first use";
+        assert!(failure.contains(offer), "{failure}");
     }
 
     #[test]

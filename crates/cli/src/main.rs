@@ -21,12 +21,12 @@ use std::io::Write;
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use clap::error::ErrorKind;
 use clap::{CommandFactory, Parser};
 use clap_complete::CompleteEnv;
 use rekindle_client::failure::{Exit, Failure};
 use rekindle_client::server::Server;
 use rekindle_store::crash_report::{self, Work};
+use rekindle_terminal::output::for_stderr;
 
 use self::context::Context;
 
@@ -123,7 +123,7 @@ fn main() -> ExitCode {
         Some(command) => commands::run(cli.shared, command),
         None => match commands::converse(cli.shared) {
             Some(outcome) => outcome,
-            None => return usage(&no_command()).into(),
+            None => return no_command(json).into(),
         },
     };
     match outcome {
@@ -137,13 +137,17 @@ fn main() -> ExitCode {
     }
 }
 
-/// Returns what is said where a command is missing.
-fn no_command() -> clap::Error {
-    let required = Cli::command().subcommand_required(true).arg_required_else_help(true);
-    match required.try_get_matches() {
-        Err(refused) => refused,
-        Ok(_) => Cli::command().error(ErrorKind::MissingSubcommand, "a command is missing"),
+/// Says why nothing is done where a command is missing, and which there are.
+fn no_command(json: bool) -> Exit {
+    let why = rekindle_conversation::obstacle().filter(|_| !json);
+    let why = why.map(|why| format!("no conversation can be held here: {why}"));
+    let why = why.unwrap_or_else(|| "a command is missing".into());
+    if json {
+        Failure::usage("usage", why).hint("rekindle --help").report(true);
+    } else {
+        anstream::eprintln!("{}\n\n{}", for_stderr(&why), Cli::command().render_help().ansi());
     }
+    Exit::Usage
 }
 
 /// Reports arguments that make no sense, or prints the help that was asked for.
@@ -159,4 +163,28 @@ fn usage(refused: &clap::Error) -> Exit {
         let _ = refused.print();
     }
     if refused.use_stderr() { Exit::Usage } else { Exit::Ok }
+}
+
+#[cfg(test)]
+mod tests {
+    use rekindle_terminal::output::columns;
+
+    use super::*;
+
+    /// Returns the lines of examples that a terminal of the usual width would break, of a command and of all below it.
+    fn too_wide(path: &str, command: &clap::Command) -> Vec<String> {
+        let path = format!("{path} {}", command.get_name());
+        let help = [command.get_after_help(), command.get_after_long_help()];
+        let help: Vec<String> = help.into_iter().flatten().map(ToString::to_string).collect();
+        let wide = help.iter().flat_map(|text| text.lines()).filter(|line| columns(line) > 80);
+        let wide = wide.map(|line| format!("{path}: {line}"));
+        let below = command.get_subcommands().filter(|command| !command.is_hide_set());
+        wide.chain(below.flat_map(|command| too_wide(&path, command))).collect()
+    }
+
+    #[test]
+    fn examples_in_help_fit_into_80_columns() {
+        let wide = too_wide("", &Cli::command());
+        assert!(wide.is_empty(), "{wide:#?}");
+    }
 }

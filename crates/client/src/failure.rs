@@ -43,6 +43,18 @@ impl From<Exit> for ExitCode {
     }
 }
 
+/// What a daemon says of something that was named and is not there.
+const UNKNOWN: [Code; 8] = [
+    Code::SessionUnknown,
+    Code::WaitUnknown,
+    Code::SnapshotNotFound,
+    Code::TaskUnknown,
+    Code::DependencyUnknown,
+    Code::RunUnknown,
+    Code::RunNotInSession,
+    Code::RecordUnknown,
+];
+
 /// A command that failed.
 #[derive(Debug)]
 pub struct Failure {
@@ -78,8 +90,7 @@ impl Failure {
                 let failure =
                     Failure::failed(error.code.into_owned(), anyhow::Error::msg(error.message.into_owned()));
                 // Named by whoever asked, like an id that is in no list.
-                let unknown =
-                    [Code::SessionUnknown, Code::WaitUnknown].map(Code::as_str).contains(&failure.code());
+                let unknown = UNKNOWN.map(Code::as_str).contains(&failure.code());
                 let failure = if unknown { failure.exit_with(Exit::Usage) } else { failure };
                 let command = error.advice.as_ref().and_then(hint_text);
                 command.or(error.hint).into_iter().fold(failure, Failure::hint)

@@ -109,6 +109,9 @@ pub(crate) fn facts(line: &str, blobs: &Payloads) -> Vec<Fact> {
         {
             Fact::QueueCleared
         }
+        Event::AgentLaunching(_) => Fact::Starting(true),
+        // Of a plain command nothing says that it is ready, but that it has its prompt.
+        Event::AgentReady(_) | Event::InputQueued(_) | Event::AgentExited(_) => Fact::Starting(false),
         Event::AgentNotice(notice) => return offers(notice, blobs).into_iter().collect(),
         Event::ModeUpdated(mode) => Fact::Mode(sanitise::line(&mode.mode_id)),
         Event::UsageUpdated(_) | Event::SessionUpdated(_) => Fact::Changed,

@@ -15,5 +15,5 @@ mod talk;
 mod terminal;
 mod worker;
 
-pub use talk::{Conversation, Greeting, is_possible};
+pub use talk::{Conversation, Greeting, is_possible, obstacle};
 pub use worker::Letters;

@@ -66,7 +66,7 @@ impl Earlier {
                 Fact::Queued { ref id, .. } if !self.cleared && !self.over.contains(id) => {
                     self.queued.push(fact);
                 }
-                Fact::Queued { .. } | Fact::Mode(_) | Fact::Changed => {}
+                Fact::Queued { .. } | Fact::Starting(_) | Fact::Mode(_) | Fact::Changed => {}
             }
         }
     }

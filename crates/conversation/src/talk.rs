@@ -36,12 +36,25 @@ enum Input {
 
 /// Tells whether one can converse here: a person sits at a terminal that can do more than print.
 pub fn is_possible() -> bool {
+    obstacle().is_none()
+}
+
+/// Says why no conversation can be held here.
+pub fn obstacle() -> Option<&'static str> {
     let term = std::env::var_os("TERM").unwrap_or_default();
-    io::stdin().is_terminal()
-        && io::stdout().is_terminal()
-        && !term.is_empty()
-        && term != "dumb"
-        && is_foreground()
+    if !io::stdin().is_terminal() {
+        Some("stdin is no terminal")
+    } else if !io::stdout().is_terminal() {
+        Some("stdout is no terminal")
+    } else if term.is_empty() {
+        Some("TERM is not set")
+    } else if term == "dumb" {
+        Some("with TERM=dumb nothing can be drawn over")
+    } else if !is_foreground() {
+        Some("it runs in the background")
+    } else {
+        None
+    }
 }
 
 /// What a conversation is about, at its beginning.

@@ -298,7 +298,7 @@ fn gist(event: &Event<'_>) -> String {
             let tools: Vec<String> = cut.uncertain.iter().map(UncertainTool::label).collect();
             let uncertain =
                 if tools.is_empty() { String::new() } else { format!("; uncertain: {}", tools.join(", ")) };
-            format!("{}{uncertain}", word(&cut.reason))
+            format!("{}{uncertain}", cut.why())
         }
         Event::RunCheckpoint(checkpoint) => checkpoint_text::gist(checkpoint),
         Event::RunDrift(found) => drift_text::sentences(&found.drift).join("; "),

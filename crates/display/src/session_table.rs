@@ -30,9 +30,9 @@ pub fn write_table(
     if sessions.is_empty() {
         return Ok(());
     }
-    let heading = ["SESSION", "STATUS", "SINCE", "AGENT", "DIRECTORY"].map(|name| (DIM, name.to_owned()));
+    let heading = output::heading(&["SESSION", "STATUS", "SINCE", "AGENT", "DIRECTORY"]);
     let rows: Vec<_> =
-        [heading.to_vec()].into_iter().chain(sessions.iter().map(|session| row(session, len, now))).collect();
+        [heading].into_iter().chain(sessions.iter().map(|session| row(session, len, now))).collect();
     let (lines, used) = output::table(&rows);
     let mut lines = lines.into_iter();
     let room = output::width().saturating_sub(used);

@@ -12,7 +12,7 @@ use rekindle_workspace::tree::short_name;
 
 use crate::record_text::word;
 
-/// Writes a line for each snapshot.
+/// Writes a heading, and a line for each snapshot.
 pub fn write_snapshots(out: &mut dyn Write, snapshots: &[SnapshotView]) -> Result<(), Failure> {
     let now = SystemClock.now();
     let row = |one: &SnapshotView| {
@@ -28,7 +28,11 @@ pub fn write_snapshots(out: &mut dyn Write, snapshots: &[SnapshotView]) -> Resul
             (DIM, one.tree.as_ref().map(short_name).unwrap_or_default()),
         ]
     };
-    let rows: Vec<_> = snapshots.iter().map(row).collect();
+    if snapshots.is_empty() {
+        return Ok(());
+    }
+    let heading = output::heading(&["SNAPSHOT", "WHY", "SIZE", "TAKEN", "FILES"]);
+    let rows: Vec<_> = [heading].into_iter().chain(snapshots.iter().map(row)).collect();
     for line in table(&rows).0 {
         writeln!(out, "{}", line.trim_end())?;
     }

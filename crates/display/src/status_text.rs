@@ -361,7 +361,9 @@ fn next_of_session(session: &SessionView) -> String {
         SessionStatus::Idle if course(session) == Course::Failed => {
             format!("{} TEXT tries again; {} shows what it did", told("send"), told("log"))
         }
-        SessionStatus::Idle => format!("{} TEXT continues it", told("send")),
+        SessionStatus::Idle => {
+            format!("{} opens a conversation; {} TEXT continues it", told("attach"), told("send"))
+        }
     }
 }
 
@@ -469,11 +471,11 @@ mod tests {
             ),
             (
                 "interrupted_agent",
-                run("interrupted", Some("agent exit (signal 9)")),
+                run("interrupted", Some("the agent's process ended (signal 9)")),
                 Value::Null,
                 true,
                 "interrupted_agent",
-                "interrupted_agent, its run was interrupted: agent exit (signal 9)".into(),
+                "interrupted_agent, its run was interrupted: the agent's process ended (signal 9)".into(),
             ),
         ] {
             let session = session(status, run, holder);

@@ -52,6 +52,13 @@ pub fn width() -> usize {
     terminal.map_or(WIDTH_ELSEWHERE, |(width, _)| usize::from(width.0)).max(LEAST_WIDTH)
 }
 
+/// Returns how many columns stdout has, if it is a terminal.
+pub fn stdout_width() -> Option<usize> {
+    let stdout = io::stdout();
+    let terminal = is_terminal().then(|| terminal_size::terminal_size_of(&stdout)).flatten();
+    is_terminal().then(|| terminal.map_or(80, |(width, _)| usize::from(width.0).max(1)))
+}
+
 /// Returns how many columns stderr has, if it is a terminal.
 pub fn stderr_width() -> Option<usize> {
     let stderr = io::stderr();
@@ -77,6 +84,11 @@ pub fn shell_word(word: &str) -> String {
 /// Returns how many columns a text takes.
 pub fn columns(text: &str) -> usize {
     text.chars().map(|c| c.width().unwrap_or(0)).sum()
+}
+
+/// Returns the row that stands above a table: what is in its columns.
+pub fn heading(names: &[&str]) -> Vec<(Style, String)> {
+    names.iter().map(|name| (DIM, (*name).to_owned())).collect()
 }
 
 /// Lays cells out in columns, two blanks behind each; returns the lines and how many columns they take.

@@ -12,8 +12,10 @@ use crate::COMPLETE;
 /// none is started for it.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
-  rekindle completions bash > ~/.local/share/bash-completion/completions/rekindle
-  rekindle completions zsh > ~/.zfunc/_rekindle     # with fpath+=~/.zfunc before compinit
+  mkdir -p ~/.local/share/bash-completion/completions
+  rekindle completions bash \\
+    > ~/.local/share/bash-completion/completions/rekindle
+  rekindle completions zsh > ~/.zfunc/_rekindle   # fpath+=~/.zfunc first
   rekindle completions fish > ~/.config/fish/completions/rekindle.fish")]
 pub(crate) struct Args {
     /// The shell

@@ -14,8 +14,8 @@ use serde_json::json;
 /// `$REKINDLE_CONFIG` names. Without a file the defaults apply. A running daemon reads it again at `rekindle restart`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
-  rekindle config show                       every key, with its value or its default
-  rekindle config check && rekindle restart  checks the file, and has the daemon read it
+  rekindle config show                       every key, its value or its default
+  rekindle config check && rekindle restart  checks the file, then reads it
   $EDITOR \"$(rekindle config path)\"")]
 pub(crate) struct Args {
     #[command(subcommand)]

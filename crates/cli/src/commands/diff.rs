@@ -29,11 +29,12 @@ use crate::workspace_failure::failure;
 /// `git apply` takes; `git apply -R` takes it back. Works with a daemon and without one.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
-  rekindle diff                                     the latest run of this directory's latest session
-  rekindle diff --stat                              which files, and how many lines
-  rekindle diff 01khz0p6r8 run_01khz0p7aa           a certain run of a certain session
-  rekindle diff snap-1a2b3c4d5e6f..snap-77c0a1b2c3d4  two snapshots, as rekindle log and rekindle status name them
-  rekindle diff | git apply -R                      takes back what it did")]
+  rekindle diff                            the latest run of the latest session
+  rekindle diff --stat                     which files, and how many lines
+  rekindle diff 01khz0p6r8 run_01khz0p7aa  a certain run of a certain session
+  rekindle diff | git apply -R             takes back what it did
+Two snapshots, as rekindle log and rekindle status name them:
+  rekindle diff snap-1a2b3c4d5e6f..snap-77c0a1b2c3d4")]
 pub(crate) struct Args {
     /// The session [default: this directory's latest], or what is meant of it
     #[arg(value_name = "SESSION", add = ids(IdKind::Session))]

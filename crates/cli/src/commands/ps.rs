@@ -42,9 +42,9 @@ What a session is doing:
   running, cancelling   rekindle attach watches it
   waiting               for an answer: rekindle waits
   interrupted_…         cut short: rekindle resume, unless it goes on by itself
-  idle                  nothing; it says so if the last run failed or was cancelled
+  idle                  nothing, perhaps after a run that failed
   damaged, unreadable   not even its first record can be read: rekindle doctor
-  reading               its log is long, and a daemon that has just begun still reads it")]
+  reading               its log is long, and the daemon still reads it")]
 pub(crate) struct Args {
     /// All sessions
     #[arg(long, short)]

@@ -23,10 +23,10 @@ use crate::session_arg::SessionArg;
 /// --files-only the session goes on as it is, and its agent is told with the next prompt which files were changed.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
-  rekindle rewind                                             undoes this directory's latest run
+  rekindle rewind                            undoes this directory's latest run
   rekindle rewind 01khz0p6r8 --to run_01khz0p6r8vk6mqj3b8y2c9d4e
-  rekindle rewind --conversation-only --yes                   leaves the files as they are
-  rekindle rewind --files-only                                leaves the conversation as it is")]
+  rekindle rewind --conversation-only --yes  leaves the files as they are
+  rekindle rewind --files-only               leaves the conversation as it is")]
 pub(crate) struct Args {
     #[command(flatten)]
     session: SessionArg,

@@ -21,17 +21,18 @@ use super::Context;
 #[command(after_help = "Examples:
   rekindle serve
   rekindle serve --takeover
-  rekindle serve --listen 127.0.0.1:7700                # over TCP too, see `rekindle token`
-  rekindle serve --listen 0.0.0.0:7700 --tls-cert box.pem --tls-key box.key --host box.example
+  rekindle serve --listen 127.0.0.1:7700   # over TCP too, see `rekindle token`
+  rekindle serve --listen 0.0.0.0:7700 --host box.example \\
+    --tls-cert box.pem --tls-key box.key
 
 To listen in every start, whoever starts it, put it into config.toml:
   [serve]
   listen = [\"127.0.0.1:7700\"]      # tls_cert, tls_key and hosts likewise
 
 Its log goes to stderr. For more of it, or for programs:
-  REKINDLE_LOG=debug                # error, warn, info, debug, trace, off; or for one part, or for one session:
-  REKINDLE_LOG='rekindle_store=debug'
-  REKINDLE_LOG='warn,[session{id=sess_01khz0p6r8}]=debug'
+  REKINDLE_LOG=debug                    # error, warn, info, debug, trace, off
+  REKINDLE_LOG='rekindle_store=debug'   # of one part
+  REKINDLE_LOG='warn,[session{id=sess_01khz0p6r8}]=debug'   # of one session
   REKINDLE_LOG_FORMAT=json
 or `filter` and `format` in the section [log] of config.toml")]
 pub(crate) struct Args {

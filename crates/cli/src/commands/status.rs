@@ -112,23 +112,21 @@ fn write_rows(out: &mut dyn Write, session: &SessionView, rows: &[Row]) -> Resul
 
 fn rows(session: &SessionView, tail: Option<String>, unheard: Option<Unheard>, now: Timestamp) -> Vec<Row> {
     let status = ("status", meaning(session, unheard.map(Unheard::text).as_deref()));
-    let mut rows = if is_unknown(session) {
-        vec![("session", session.id.to_string()), status]
-    } else {
-        vec![
-            ("session", format!("{} {}", session.id, session.title)),
-            ("in", session.working_dir.clone()),
-            ("agent", session.agent.clone()),
-            status,
-            ("since", when(session.since, now)),
-        ]
-    };
+    let known = !is_unknown(session);
+    let title = if known { format!("{} {}", session.id, session.title) } else { session.id.to_string() };
+    let mut rows = vec![("session", title)];
+    if known {
+        rows.extend([("in", session.working_dir.clone()), ("agent", session.agent.clone())]);
+        rows.extend(session.model.clone().map(|model| ("model", model)));
+        rows.extend(session.mode.clone().map(|mode| ("mode", mode)));
+    }
+    rows.push(status);
+    rows.extend(known.then(|| ("since", when(session.since, now))));
     rows.extend(session.worktree.as_ref().map(|worktree| ("branch", worktree_text(worktree))));
     rows.extend(forked_from(session).map(|from| ("forked", from)));
-    let known =
-        if is_unknown(session) { Vec::new() } else { evidence_text::sentences(&session.evidence, now) };
-    for (index, known) in known.into_iter().enumerate() {
-        rows.push((if index == 0 { "known by" } else { "" }, known));
+    let proofs = if known { evidence_text::sentences(&session.evidence, now) } else { Vec::new() };
+    for (index, proof) in proofs.into_iter().enumerate() {
+        rows.push((if index == 0 { "known by" } else { "" }, proof));
     }
     if let Some(unheard) = unheard {
         let kept = match unheard {
@@ -154,7 +152,7 @@ fn rows(session: &SessionView, tail: Option<String>, unheard: Option<Unheard>, n
     rows.extend(held(session).map(|held| ("held", held.to_owned())));
     for wait in &session.waits {
         let ask = Ask::read(wait.wait_id.as_str(), &word(&wait.kind), &wait.asked());
-        rows.extend(ask.lines.first().map(|(_, line)| ("asks", line.clone())));
+        rows.push(("asks", ask.gist()));
     }
     if session.health.state != HealthState::Ok {
         let health = &session.health;

@@ -50,7 +50,7 @@ enum What {
 /// Create a token and print it, this once
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
-  rekindle token create                                     # may look, for 30 days
+  rekindle token create         # may look, for 30 days
   (umask 077; rekindle token create --scope admin --name laptop > laptop.token)
   rekindle token create --scope answer --ttl 12h --name phone")]
 struct CreateArgs {
@@ -71,7 +71,8 @@ struct CreateArgs {
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   rekindle token ls
-  rekindle token ls -a --json | jq -r '.tokens[] | select(.last_used_at == null) | .id'")]
+  rekindle token ls -a --json |
+    jq -r '.tokens[] | select(.last_used_at == null) | .id'")]
 struct LsArgs {
     /// Also list expired and revoked tokens
     #[arg(long, short)]

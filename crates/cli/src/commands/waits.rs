@@ -23,7 +23,7 @@ use crate::offline_session;
 #[command(after_help = "Examples:
   rekindle waits
   rekindle waits --json | jq -r '.waits[].wait_id'
-  rekindle waits --mint wait_01khz0p6r8        # a token with which anybody may answer that one")]
+  rekindle waits --mint wait_01khz0p6r8   # a token that may answer that one")]
 pub(crate) struct Args {
     /// Mint a token for a wait: whoever has it may answer that one, once, from elsewhere too. It is shown this once
     #[arg(long, value_name = "WAIT", add = ids(IdKind::Wait))]

@@ -66,7 +66,9 @@ fn every_kind_of_damage_is_found_with_its_place_and_looking_writes_nothing() {
             assert!(finding["remedy"].as_str().is_some_and(|remedy| remedy.len() > 10), "{finding}");
         }
         let text = home.run(&["doctor"]);
-        assert!(stdout(&text).contains(expected), "{kind}: {}", stdout(&text));
+        // Of a healthy home nobody need read what the next daemon makes anew.
+        let is_told = *expected != "index_missing";
+        assert_eq!(stdout(&text).contains(expected), is_told, "{kind}: {}", stdout(&text));
         for session in home.sessions() {
             home.run(&["log", &session]);
             home.run(&["status", &session]);

@@ -329,7 +329,17 @@ fn where_nobody_can_converse_it_is_watched_as_before() {
     assert!(watched.text().contains("\nfirst\n") && !watched.text().contains("ready"), "{}", watched.text());
     assert_eq!(lab.ran(&["attach"]).exits(0).out, "first\n");
     // Without a command there is nothing to do where nobody sits.
-    lab.ran(&[]).exits(2).tells("Usage: rekindle");
+    lab.ran(&[])
+        .exits(2)
+        .tells("no conversation can be held here: stdin is no terminal")
+        .tells("Usage: rekindle");
+    let mut dumb = lab.rekindle(&[]);
+    dumb.env("TERM", "dumb");
+    let mut refused = Pty::start(&dumb, 80);
+    assert_eq!(refused.end(), Some(2));
+    let told = refused.text();
+    assert!(told.trim_start().starts_with("no conversation can be held here: with TERM=dumb"), "{told}");
+    assert!(told.contains("Usage: rekindle") && !told.contains("demo-agent"), "{told}");
 }
 
 #[test]

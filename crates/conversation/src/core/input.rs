@@ -154,6 +154,11 @@ impl Core {
         }
     }
 
+    fn set(&mut self, change: ChangeOf) {
+        self.own_changes.push(change.clone());
+        self.ask(Request::Set(change));
+    }
+
     fn run(&mut self, command: Slash, argument: &str, line: &str) {
         if self.session.is_none() && !matches!(command, Slash::Detach | Slash::Help | Slash::Tasks) {
             return self.note(WARN, "there is no session yet: your first message begins it");
@@ -175,11 +180,11 @@ impl Core {
             }
             Slash::Mode => {
                 let found = slash_commands::find(&self.status.modes, argument).map(|mode| mode.id.clone());
-                self.ask(Request::Set(ChangeOf::Mode(found.unwrap_or_else(|| argument.to_owned()))));
+                self.set(ChangeOf::Mode(found.unwrap_or_else(|| argument.to_owned())));
             }
             Slash::Model => {
                 let found = slash_commands::find(&self.status.models, argument).map(|model| model.id.clone());
-                self.ask(Request::Set(ChangeOf::Model(found.unwrap_or_else(|| argument.to_owned()))));
+                self.set(ChangeOf::Model(found.unwrap_or_else(|| argument.to_owned())));
             }
             Slash::Diff => self.ask(Request::Diff),
             Slash::Rewind => match (argument, self.planned.take()) {

@@ -102,6 +102,19 @@ impl ChangeOf {
         }
     }
 
+    /// Returns the setting as a log names it.
+    fn name(&self) -> &'static str {
+        match self {
+            ChangeOf::Mode(_) => "mode",
+            ChangeOf::Model(_) => "model",
+        }
+    }
+
+    fn value(&self) -> &str {
+        let (ChangeOf::Mode(value) | ChangeOf::Model(value)) = self;
+        value
+    }
+
     pub(crate) fn change(self) -> Change {
         match self {
             ChangeOf::Mode(mode) => Change { mode: Some(mode), ..Change::default() },
@@ -137,6 +150,8 @@ pub(crate) struct Core {
     notice: Option<Styled>,
     /// The line that somebody was warned of, who may insist on it.
     warned: Option<(String, Warned)>,
+    /// What was set here since the last turn: nobody need be told of that as a drift.
+    own_changes: Vec<ChangeOf>,
     /// The run that `/rewind yes` undoes.
     planned: Option<String>,
     /// It ends as soon as what was sent is acknowledged.

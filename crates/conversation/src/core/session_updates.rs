@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use rekindle_display::live::{Piece, RunEnd, echo};
+use rekindle_display::live::{Piece, RunEnd, drift_lines, echo};
+use rekindle_domain::event::{Drift, SettingDrift};
 use rekindle_terminal::output::{BAD, COURSE, DIM, WARN};
 
 use super::{AgentCommand, Core, Exit, Offer};
@@ -43,6 +44,8 @@ pub(crate) enum Fact {
     Commands(Vec<AgentCommand>),
     /// The agent's modes and models.
     Offers { modes: Vec<Offer>, models: Vec<Offer> },
+    /// The agent is being started, or that is over.
+    Starting(bool),
     /// The agent works in this mode.
     Mode(String),
     /// Tokens, money or settings are not what they were.
@@ -101,7 +104,22 @@ impl Core {
                 }
             }
             Piece::Begun { .. } => {}
+            Piece::Drifted(drift) => self.drifted(*drift),
             shown => self.show(shown),
+        }
+    }
+
+    /// Says what is not as the turn before left it, but for what somebody has just set here.
+    fn drifted(&mut self, mut drift: Drift) {
+        let own = std::mem::take(&mut self.own_changes);
+        let has_own = |setting: &SettingDrift| {
+            own.iter().any(|own| own.name() == setting.name && setting.to.as_deref() == Some(own.value()))
+        };
+        drift.settings.retain(|setting| !has_own(setting));
+        // That files were not looked at matters to whoever reads of other things that changed.
+        let rest = Drift { files_unknown: None, ..drift.clone() };
+        if !rest.is_empty() || own.is_empty() {
+            drift_lines(&drift).into_iter().for_each(|line| self.line(line));
         }
     }
 
@@ -122,6 +140,7 @@ impl Core {
             }
             Fact::Commands(commands) => self.commands = commands,
             Fact::Offers { modes, models } => self.status.offer(modes, models),
+            Fact::Starting(is_starting) => self.status.start(is_starting),
             Fact::Mode(mode) => self.status.set_mode(mode),
             Fact::Changed => self.status.change(),
         }

@@ -52,6 +52,8 @@ pub(super) struct Status {
     run: Option<(String, Duration)>,
     /// Since when the run is cut, and may go on by itself.
     cut: Option<Duration>,
+    /// Its agent is being started: it may have to be downloaded first.
+    is_starting: bool,
     /// The daemon is away, since then.
     away: Option<Duration>,
     /// What is known may be old: since when, and when it was asked last.
@@ -121,6 +123,11 @@ impl Status {
         self.away.take().is_some()
     }
 
+    /// The agent is being started, or that is over.
+    pub(super) fn start(&mut self, is_starting: bool) {
+        self.is_starting = is_starting;
+    }
+
     /// Something of what the daemon says of the session has changed.
     pub(super) fn change(&mut self) {
         self.stale = true;
@@ -154,7 +161,10 @@ impl Status {
                 format!("{frame} the daemon is gone: restarting it, or waiting for it ({})", ago(*since)),
             ),
             (None, Some((_, since))) if waits => (WARN, format!("? waits for your answer ({})", ago(*since))),
-            (None, Some((_, since))) => (COURSE, format!("{frame} working {}", ago(*since))),
+            (None, Some((_, since))) => {
+                let what = if self.is_starting { "starting" } else { "working" };
+                (COURSE, format!("{frame} {what} {}", ago(*since)))
+            }
             (None, None) if self.cut.is_some() => {
                 (WARN, format!("{frame} interrupted; it may continue automatically"))
             }
@@ -208,6 +218,10 @@ mod tests {
             status.text(false, 2, at(75)).1,
             "⠴ working 1m 05s · 2 queued · 1,234 tokens · cost 0.0500 · claude"
         );
+        status.start(true);
+        assert!(status.text(false, 0, at(20)).1.contains(" starting 10s · "), "its agent does nothing yet");
+        status.start(false);
+        assert!(status.text(false, 0, at(20)).1.contains(" working 10s · "));
         assert!(status.text(true, 0, at(11)).1.starts_with("? waits for your answer (1s)"));
         status.go_away(at(12));
         assert!(status.text(true, 0, at(13)).1.contains("the daemon is gone"));

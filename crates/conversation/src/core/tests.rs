@@ -1,6 +1,7 @@
 //! Conversations, step by step: what a person does and what is heard, and what comes of it.
 
 use rekindle_display::live::{Ask, RunEnd};
+use rekindle_domain::event::Drift;
 use rekindle_terminal::output::PLAIN;
 use serde_json::json;
 
@@ -504,4 +505,24 @@ fn the_panel_fits_and_shows_where_is_typed() {
     }
     let panel = talk.core.panel(80, 24, talk.now);
     assert_eq!(panel.cursor, (21, 2), "the end is seen");
+}
+
+#[test]
+fn what_was_just_set_here_is_not_told_as_a_drift() {
+    let drift = |text: &str| Piece::Drifted(Box::new(serde_json::from_str::<Drift>(text).expect("a drift")));
+    let mode = r#"{"settings":[{"name":"mode","from":null,"to":"plan"}],"files_unknown":"no checkpoint"}"#;
+    let told = [
+        "since the last turn: which files changed is not known: no checkpoint",
+        "since the last turn: mode was not set and is plan now",
+    ];
+    let mut talk = Talk::new();
+    assert_eq!(lines(&talk.piece(drift(mode))), told, "somebody else set it");
+    talk.types("/mode plan");
+    talk.key(Key::Enter);
+    assert_eq!(lines(&talk.piece(drift(mode))), [""; 0]);
+    assert_eq!(lines(&talk.piece(drift(mode))), told, "that was one turn");
+    talk.types("/model opus");
+    talk.key(Key::Enter);
+    let both = mode.replace("[{", r#"[{"name":"model","from":null,"to":"opus"},{"#);
+    assert_eq!(lines(&talk.piece(drift(&both))), told, "the mode was set elsewhere");
 }

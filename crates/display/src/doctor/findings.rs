@@ -47,16 +47,33 @@ fn style(severity: Severity) -> Style {
     }
 }
 
+/// What is found of a home in everyday use, and is nothing that a person need read of one that is healthy: JSON has it.
+const EVERYDAY: [Code; 2] = [Code::HomeInUse, Code::IndexMissing];
+
+fn is_everyday(report: &Report, code: Code) -> bool {
+    report.is_healthy() && EVERYDAY.contains(&code)
+}
+
+/// Counts the findings of a severity that are shown.
+fn shown_count(report: &Report, severity: Severity) -> u64 {
+    let everyday = EVERYDAY.iter().filter(|code| severity == Severity::Note && is_everyday(report, **code));
+    let hidden: u64 = everyday.filter_map(|code| report.kinds.get(code)).sum();
+    report.count(severity).saturating_sub(hidden)
+}
+
 /// Shows the findings, worst first.
 pub fn print_findings(out: &mut dyn Write, home: &Path, report: &Report) -> Result<(), Failure> {
     let width = output::width();
     for severity in SEVERITIES {
-        let count = report.count(severity);
+        let count = shown_count(report, severity);
         if count > 0 {
             writeln!(out, "{}\n", styled(style(severity), plural(count, severity.as_str())))?;
         }
-        let of_severity: Vec<&Finding> =
-            report.findings.iter().filter(|finding| finding.severity == severity).collect();
+        let of_severity: Vec<&Finding> = report
+            .findings
+            .iter()
+            .filter(|finding| finding.severity == severity && !is_everyday(report, finding.code))
+            .collect();
         for group in of_severity.chunk_by(|a, b| a.code == b.code) {
             print_group(out, home, report, group, width)?;
         }
@@ -119,7 +136,7 @@ pub fn summary(report: &Report) -> String {
     let found: Vec<String> = SEVERITIES
         .into_iter()
         .filter_map(|severity| {
-            let count = report.count(severity);
+            let count = shown_count(report, severity);
             (count > 0).then(|| plural(count, severity.as_str()))
         })
         .collect();

@@ -44,10 +44,18 @@ impl Ask {
             "external" => "A program asks",
             _ => "The agent asks",
         };
-        lines.push((BOLD, if title.is_empty() { format!("{verb}.") } else { format!("{verb}: {title}") }));
         let call = &params["toolCall"];
         let changes = diffs(&call["content"]);
-        if let Some(input) = call.get("rawInput").filter(|input| !input.is_null()) {
+        let input = call.get("rawInput").filter(|input| !input.is_null());
+        // A command that stands below, whole, is not told twice.
+        let is_command = input.and_then(command_of).is_some_and(|command| is_same(&title, &command));
+        let head = match (title.as_str(), is_command) {
+            ("", _) => format!("{verb}."),
+            (_, true) => format!("{verb}:"),
+            (title, false) => format!("{verb}: {title}"),
+        };
+        lines.push((BOLD, head));
+        if let Some(input) = input {
             lines.extend(whole_input(input, !changes.is_empty()));
         }
         if changes.is_empty() {
@@ -64,6 +72,16 @@ impl Ask {
         }
         lines.extend(changes.into_iter().map(|(style, line)| (style, format!("  {line}"))));
         Ask { wait_id: wait_id.to_owned(), choices: choices(params), lines }
+    }
+
+    /// Returns what it asks in one line.
+    pub fn gist(&self) -> String {
+        let mut lines = self.lines.iter().map(|(_, line)| line.as_str());
+        let first = lines.next().unwrap_or_default();
+        match lines.next().filter(|_| first.ends_with(':')) {
+            Some(command) => format!("{first} {}", command.trim_start()),
+            None => first.to_owned(),
+        }
     }
 
     /// Returns the numbered options as lines.
@@ -95,16 +113,27 @@ impl Ask {
     }
 }
 
-/// Shows what a tool is given: the command itself where there is one. Texts of a change that is shown as one are
-/// left out, and nothing else is.
-fn whole_input(input: &Value, has_changes: bool) -> Vec<Styled> {
-    let command = ["command", "cmd"].iter().find_map(|name| match &input[*name] {
+/// Returns the command that a tool is given, if it is given one.
+fn command_of(input: &Value) -> Option<String> {
+    ["command", "cmd"].iter().find_map(|name| match &input[*name] {
         Value::String(command) => Some(command.clone()),
         Value::Array(words) => {
             Some(words.iter().map(|word| word.as_str().unwrap_or_default()).collect::<Vec<_>>().join(" "))
         }
         _ => None,
-    });
+    })
+}
+
+/// Tells whether a title is a command and no more, as it may stand in Markdown.
+fn is_same(title: &str, command: &str) -> bool {
+    let title = title.trim().trim_matches('`').trim();
+    title == sanitise::line(command).trim()
+}
+
+/// Shows what a tool is given: the command itself where there is one. Texts of a change that is shown as one are
+/// left out, and nothing else is.
+fn whole_input(input: &Value, has_changes: bool) -> Vec<Styled> {
+    let command = command_of(input);
     let text = |value: &Value| value.as_str().map_or_else(|| value.to_string(), Into::into);
     let block = |style: Style, prefix: &str, text: &str| -> Vec<Styled> {
         sanitise::block(text).lines().map(|line| (style, format!("  {prefix}{line}"))).collect()
@@ -194,6 +223,22 @@ mod tests {
         assert_eq!(ask.by_key('3'), Some(NewAnswer::option_id("r")));
         assert_eq!(ask.by_key('y'), Some(NewAnswer::option_id("a1")));
         assert_eq!((ask.by_key('4'), ask.by_key('0'), ask.by_key('x')), (None, None, None));
+    }
+
+    #[test]
+    fn a_command_that_is_the_title_too_is_told_once() {
+        let ask = |title: &str| {
+            let call = json!({"title": title, "rawInput": {"command": "cargo  test -q ", "cwd": "/r"}});
+            let ask = Ask::read("wait_1", "permission", &json!({"params": {"toolCall": call}}));
+            (ask.lines.iter().map(|(_, line)| line.clone()).collect::<Vec<_>>().join("|"), ask.gist())
+        };
+        let below = "  $ cargo  test -q |  cwd: /r";
+        let verb = "The agent asks for permission:";
+        for title in ["cargo  test -q", "`cargo  test -q`", " ` cargo  test -q ` "] {
+            assert_eq!(ask(title), (format!("{verb}|{below}"), format!("{verb} $ cargo  test -q ")));
+        }
+        let other = format!("{verb} cargo test");
+        assert_eq!(ask("cargo test"), (format!("{other}|{below}"), other));
     }
 
     #[test]

@@ -19,7 +19,7 @@ pub use ask::{Ask, pick};
 pub use goal::Goal;
 pub use keys::{Pressed, take_keys};
 pub use picture::{Picture, echo};
-pub use piece::Piece;
+pub use piece::{Piece, drift_lines};
 pub use question_end::QuestionEnd;
 pub use questions::{answer_text, how_to_answer, short_answer_text};
 pub use run_end::RunEnd;

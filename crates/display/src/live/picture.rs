@@ -1,5 +1,6 @@
 //! What records and words mean to someone who watches: pieces to be shown. Pure but for payloads that are kept apart.
 
+use anstyle::Style;
 use rekindle_client::payloads::Payloads;
 use rekindle_domain::event::{Event, ResumePolicy};
 use rekindle_domain::line::Line;
@@ -118,11 +119,7 @@ impl Picture {
                 vec![clean_line(DIM, format!("{}: {text}", notice.what.replace('_', " ")))]
             }
             Event::SessionRestored(restored) => {
-                let style = if restored.verdict == "continued" { COURSE } else { WARN };
-                let text = match restored.verdict.as_ref() {
-                    "continued" => "conversation restored".to_owned(),
-                    verdict => format!("conversation not fully restored ({}: {verdict})", restored.method),
-                };
+                let (style, text) = restored_text(&restored.verdict);
                 vec![clean_line(style, text)]
             }
             Event::LogRepaired(repaired) => {
@@ -160,6 +157,17 @@ impl Picture {
             }
         }
         pieces
+    }
+}
+
+/// Says how much of the conversation an agent has that came back.
+fn restored_text(verdict: &str) -> (Style, &'static str) {
+    match verdict {
+        "continued" => (COURSE, "conversation restored"),
+        "reprimed" => (COURSE, "the agent was told what had happened so far"),
+        "shorter" => (WARN, "the agent does not remember all of the conversation"),
+        "fresh" => (WARN, "the agent remembers nothing of the conversation"),
+        _ => (WARN, "it is not known how much of the conversation the agent remembers"),
     }
 }
 

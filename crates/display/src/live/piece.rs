@@ -1,12 +1,15 @@
 //! What there is to be shown or known of a session: what records and words become.
 
 use anstyle::Style;
+use rekindle_domain::event::Drift;
+use rekindle_terminal::output::WARN;
 use rekindle_terminal::sanitise;
 
 use super::ask::Ask;
 use super::diff::Styled;
 use super::question_end::QuestionEnd;
 use super::run_end::RunEnd;
+use crate::drift_text;
 
 /// Something to be shown or known.
 #[derive(Debug, Clone, PartialEq)]
@@ -23,6 +26,8 @@ pub enum Piece {
     Line(Styled),
     /// The line of a tool call, which replaces an earlier one of the same call.
     Tool(String, Styled),
+    /// Something is not as the turn before left it.
+    Drifted(Box<Drift>),
     /// The agent asks.
     Asked(Ask),
     /// A question is over.
@@ -51,6 +56,12 @@ impl Piece {
             other => other,
         }
     }
+}
+
+/// Says what drifted, a line for each.
+pub fn drift_lines(drift: &Drift) -> Vec<Styled> {
+    let said = drift_text::sentences(drift).into_iter();
+    said.map(|said| (WARN, sanitise::line(&format!("since the last turn: {said}")))).collect()
 }
 
 /// Returns a line about what happens, in words that may be anyone's.

@@ -10,7 +10,6 @@ use super::ask::Ask;
 use super::piece::{Piece, clean_line, line};
 use super::question_end::QuestionEnd;
 use super::run_end::RunEnd;
-use crate::drift_text;
 use crate::record_text::{payload, person, word};
 
 /// Shows what happens to a run.
@@ -47,10 +46,7 @@ pub(super) fn run_lines(event: &Event<'_>, blobs: &Payloads) -> Vec<Piece> {
             let said = clean_line(WARN, format!("stopping{}{why}", by(request.by.as_deref())));
             std::iter::once(said).chain(dropped).collect()
         }
-        Event::RunDrift(found) => {
-            let said = drift_text::sentences(&found.drift).into_iter();
-            said.map(|said| clean_line(WARN, format!("since the last turn: {said}"))).collect()
-        }
+        Event::RunDrift(found) => vec![Piece::Drifted(Box::new(found.drift.clone()))],
         Event::RunBudget(budget) => vec![clean_line(WARN, budget.notice.to_string())],
         Event::RunCompleted(completed) => {
             // These are an agent's and a command's words for having done what was asked.
@@ -69,10 +65,7 @@ pub(super) fn run_lines(event: &Event<'_>, blobs: &Payloads) -> Vec<Piece> {
             vec![said, ended(&cancelled.run_id, RunEnd::Cancelled)]
         }
         Event::RunInterrupted(cut) => {
-            let detail = cut.detail.as_deref().map(|detail| format!(" ({detail})"));
-            let reason = word(&cut.reason);
-            let mut pieces =
-                vec![clean_line(BAD, format!("interrupted: {reason}{}", detail.unwrap_or_default()))];
+            let mut pieces = vec![clean_line(BAD, format!("interrupted: {}", cut.why()))];
             if cut.uncertain_turn {
                 pieces.push(line(WARN, "  the agent's last action may or may not have happened"));
             }

@@ -6,7 +6,7 @@ use std::io::{self, IsTerminal, Write};
 use rekindle_terminal::output::{self, DIM, WARN, columns, styled};
 
 use super::diff::Styled;
-use super::piece::Piece;
+use super::piece::{Piece, drift_lines};
 
 /// What stands on the terminal's last line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -91,6 +91,7 @@ impl<O: Write, E: Write> Screen<O, E> {
             }
             Piece::ThoughtEnd if self.tail == Tail::Thought => self.fresh_line()?,
             Piece::Line(line) => self.line(line)?,
+            Piece::Drifted(drift) => drift_lines(drift).iter().try_for_each(|line| self.line(line))?,
             Piece::Tool(id, line) => {
                 if let (Some((last, columns)), Tail::Empty, Some(width)) =
                     (&self.tool, self.tail, (self.width)())

@@ -15,12 +15,21 @@ use super::words::{pending_text, rests, status_word, used};
 /// Where there is less room than this, a run's task is left out.
 const LEAST_WORDS: usize = 8;
 
-/// Writes a line for each run, and below it what it rests for.
+/// Writes a heading, and a line for each run, and below it what it rests for.
 pub fn write_runs(out: &mut dyn Write, runs: &[PipelineView], now: Timestamp, width: usize) -> Result<()> {
-    let rows: Vec<_> = runs.iter().map(|run| row(run, now)).collect();
+    if runs.is_empty() {
+        return Ok(());
+    }
+    let heading = output::heading(&["RUN", "STATUS", "STAGE", "SINCE", "USED"]);
+    let rows: Vec<_> = [heading].into_iter().chain(runs.iter().map(|run| row(run, now))).collect();
     let (lines, used) = output::table(&rows);
+    let mut lines = lines.into_iter();
+    let room = width.saturating_sub(used);
+    let task = if room >= LEAST_WORDS { "TASK" } else { "" };
+    if let Some(heading) = lines.next() {
+        writeln!(out, "{}", format!("{heading}{}", styled(DIM, task)).trim_end())?;
+    }
     for (run, mut line) in runs.iter().zip(lines) {
-        let room = width.saturating_sub(used);
         if room >= LEAST_WORDS {
             line.push_str(&cut(&sanitise::line(&format!("{}: {}", run.task_id, run.goal)), room));
         }
@@ -90,7 +99,8 @@ mod tests {
         };
         assert_eq!(
             shown(110),
-            "run-20251020-140818-4f9f29a1  running  review 1  1 hour ago      cost 0.42  T-0042: Make the parser accept co…\n\
+            "RUN                           STATUS   STAGE     SINCE           USED       TASK\n\
+             run-20251020-140818-4f9f29a1  running  review 1  1 hour ago      cost 0.42  T-0042: Make the parser accept co…\n\
              run-20251020-140818-4f9f29a1  rests    review 1  1 hour ago      cost 0.42  T-0042: Make the parser accept co…\n    \
              review 1 stopped: files are not as it expects them\n\
              run-20251020-140818-4f9f29a1  failed   review 1  55 minutes ago  cost 0.42  T-0042: Make the parser accept co…\n    \

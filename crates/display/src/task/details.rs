@@ -10,7 +10,7 @@ use rekindle_terminal::output::{BOLD, DIM, plural, styled, when};
 use rekindle_terminal::sanitise;
 use rekindle_wire::view::{TaskUsage, TaskView, WorktreeView};
 
-use super::table::{style, why};
+use super::table::{status_word, style, why};
 use crate::hints::ours;
 use crate::worktree_text::worktree_text;
 
@@ -29,7 +29,7 @@ pub fn write_task(out: &mut dyn Write, task: &TaskView) -> Result<(), Failure> {
     let now = SystemClock.now();
     writeln!(out, "{}  {}", styled(BOLD, task.id), sanitise::line(&task.title))?;
     let because = why(task).map(|why| format!(": {}", sanitise::line(why))).unwrap_or_default();
-    writeln!(out, "  {}{because}", styled(style(task.status), task.status.as_str()))?;
+    writeln!(out, "  {}{because}", styled(style(task.status), status_word(task.status)))?;
     let mut line = |name: &str, text: String| write_line(out, name, &text);
     if let Some(position) = task.position {
         line("turn", format!("number {position} in the queue"))?;

@@ -7,7 +7,7 @@ use rekindle_terminal::output::{DIM, styled};
 use rekindle_terminal::sanitise;
 use rekindle_wire::view::TransitionView;
 
-use super::table::style;
+use super::table::{status_word, style};
 
 /// Writes a line for each change.
 pub fn write_history(out: &mut dyn Write, transitions: &[TransitionView]) -> Result<(), Failure> {
@@ -18,7 +18,7 @@ pub fn write_history(out: &mut dyn Write, transitions: &[TransitionView]) -> Res
         writeln!(
             out,
             "{n:>3}  {at}  {}  {by}{why}",
-            styled(style(line.to), format_args!("{:<13}", line.to.as_str()))
+            styled(style(line.to), format_args!("{:<9}", status_word(line.to)))
         )?;
     }
     Ok(())

@@ -9,6 +9,8 @@ use rekindle_terminal::output::{BOLD, plural, styled};
 use rekindle_terminal::sanitise;
 use rekindle_wire::view::TaskStatsView;
 
+use super::table::status_word;
+
 /// Writes how many tasks there are by status and agent, and what those of the last day took.
 pub fn write_stats(out: &mut dyn Write, stats: &TaskStatsView) -> Result<(), Failure> {
     let all = plural(stats.statuses.values().sum(), "task");
@@ -45,7 +47,7 @@ pub fn write_stats(out: &mut dyn Write, stats: &TaskStatsView) -> Result<(), Fai
 
 fn counted(counts: &BTreeMap<TaskStatus, u64>) -> String {
     let each: Vec<String> =
-        counts.iter().map(|(status, count)| format!("{count} {}", status.as_str())).collect();
+        counts.iter().map(|(status, count)| format!("{count} {}", status_word(*status))).collect();
     if each.is_empty() { "none".into() } else { each.join(", ") }
 }
 

@@ -16,14 +16,32 @@ use crate::tree::tree;
 /// Where there is less room than this, a task's words are left out.
 const LEAST_WORDS: usize = 8;
 
-/// Writes a line for each task, and below it what someone should know; parts of a task are indented below it.
+/// Returns the word for a status, as lists of sessions have it.
+pub(super) fn status_word(status: TaskStatus) -> &'static str {
+    match status {
+        TaskStatus::WaitingInput => "waiting",
+        other => other.as_str(),
+    }
+}
+
+/// Writes a heading, and a line for each task, and below it what someone should know; parts of a task are indented below it.
 pub fn write_tasks(out: &mut dyn Write, tasks: &[TaskView], now: Timestamp) -> Result<(), Failure> {
     let len = short_len(tasks.iter().map(|task| task.id.as_str()));
     let tasks = tree(tasks, |task| task.id, |task| task.parent_id);
-    let rows: Vec<_> = tasks.iter().map(|(depth, task)| row(task, *depth, len, now)).collect();
+    if tasks.is_empty() {
+        return Ok(());
+    }
+    let heading = output::heading(&["TASK", "STATUS", "SINCE", "AGENT"]);
+    let rows: Vec<_> =
+        [heading].into_iter().chain(tasks.iter().map(|(depth, task)| row(task, *depth, len, now))).collect();
     let (lines, used) = output::table(&rows);
+    let mut lines = lines.into_iter();
+    let room = output::width().saturating_sub(used);
+    let title = if room >= LEAST_WORDS { "TITLE" } else { "" };
+    if let Some(heading) = lines.next() {
+        writeln!(out, "{}", format!("{heading}{}", styled(DIM, title)).trim_end())?;
+    }
     for ((_, task), mut line) in tasks.into_iter().zip(lines) {
-        let room = output::width().saturating_sub(used);
         if room >= LEAST_WORDS {
             line.push_str(&cut(&what(task), room));
         }
@@ -66,9 +84,9 @@ pub(super) fn why(task: &TaskView) -> Option<&str> {
 
 fn row(task: &TaskView, depth: usize, len: usize, now: Timestamp) -> Vec<(Style, String)> {
     let status = match task.position {
-        Some(position) => format!("{} #{position}", task.status.as_str()),
+        Some(position) => format!("{} #{position}", status_word(task.status)),
         None if task.progress.as_ref().is_some_and(|progress| progress.stalled) => "stalled".to_owned(),
-        None => task.status.as_str().to_owned(),
+        None => status_word(task.status).to_owned(),
     };
     vec![
         (BOLD, format!("{}{}", "  ".repeat(depth), short(task.id.as_str(), len))),
@@ -93,7 +111,7 @@ pub(super) fn style(status: TaskStatus) -> Style {
 pub fn count_text(tasks: &[TaskView]) -> String {
     let each = TaskStatus::ALL.into_iter().filter_map(|status| {
         let count = tasks.iter().filter(|task| task.status == status).count();
-        (count > 0).then(|| format!("{count} {}", status.as_str()))
+        (count > 0).then(|| format!("{count} {}", status_word(status)))
     });
     let each: Vec<String> = each.collect();
     let all = styled(BOLD, plural(tasks.len() as u64, "task"));

@@ -270,6 +270,21 @@ string_enums! {
     }
 }
 
+impl InterruptReason {
+    /// Returns it in words, for people.
+    pub fn text(self) -> &'static str {
+        match self {
+            InterruptReason::ProcessRestart => "the daemon restarted, and nothing was left of the agent",
+            InterruptReason::MachineRestart => "the machine restarted",
+            InterruptReason::AgentExit => "the agent's process ended",
+            InterruptReason::HolderLost => "the process that kept the agent was lost",
+            InterruptReason::WaitTimeout => "nobody answered in time",
+            InterruptReason::NodeLost => "the machine that ran it was lost",
+            InterruptReason::Unknown => "for a reason that this version does not know",
+        }
+    }
+}
+
 /// A tool call that had begun and not ended.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct UncertainTool {
@@ -323,10 +338,10 @@ pub struct RunInterrupted<'a> {
 impl RunInterrupted<'_> {
     /// Returns what cut the run, in words.
     pub fn why(&self) -> String {
-        let reason = self.reason.as_str().replace('_', " ");
+        let reason = self.reason.text();
         match &self.detail {
             Some(detail) => format!("{reason} ({detail})"),
-            None => reason,
+            None => reason.to_owned(),
         }
     }
 }

@@ -121,11 +121,11 @@ fn a_session_tells_what_needs_or_interests_somebody_who_is_not_there() {
             &["sess_1.3 completed: max_tokens \"words of before\""],
         ),
         (&BEGUN, &[r#"run.failed "error":"no\nroom""#], &["sess_1.3 failed: no room"]),
-        (&BEGUN, &[cut], &["sess_1.3 interrupted: agent exit (signal 9)"]),
+        (&BEGUN, &[cut], &["sess_1.3 interrupted: the agent's process ended (signal 9)"]),
         (
             &BEGUN,
             &[cut, r#"run.started "run_id":"run_2","continues":"run_1""#],
-            &["sess_1.3 interrupted: agent exit (signal 9)", "sess_1.4 resumed"],
+            &["sess_1.3 interrupted: the agent's process ended (signal 9)", "sess_1.4 resumed"],
         ),
         // Whoever cancels something knows that it ends.
         (&BEGUN, &[r#"run.cancel_requested "why":"user""#, "run.cancelled"], &[]),
@@ -153,7 +153,7 @@ fn a_session_tells_what_needs_or_interests_somebody_who_is_not_there() {
         (&TASK, &[r#"run.failed "error":"overloaded""#], &[]),
         (&TASK, &[r#"run.cancel_requested "why":"deadline""#, "run.cancelled"], &[]),
         (&TASK, &["run.waiting"], &["sess_1.3 waiting task_1 (may I write?)"]),
-        (&TASK, &[cut], &["sess_1.3 interrupted task_1: agent exit (signal 9)"]),
+        (&TASK, &[cut], &["sess_1.3 interrupted task_1: the agent's process ended (signal 9)"]),
     ];
     for (before, new, expected) in cases {
         let records: Vec<&str> = before.iter().chain(*new).copied().collect();

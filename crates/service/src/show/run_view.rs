@@ -135,7 +135,7 @@ mod tests {
             ),
             (
                 r#"{"seq":9,"ts":"","kind":"run.interrupted","run_id":"run_2","reason":"agent_exit","detail":"signal 9"}"#,
-                Some("agent exit (signal 9)"),
+                Some("the agent's process ended (signal 9)"),
             ),
             (
                 r#"{"seq":9,"ts":"","kind":"run.completed","run_id":"run_2","stop_reason":"max_tokens"}"#,

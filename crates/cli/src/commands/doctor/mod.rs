@@ -43,7 +43,7 @@ use bar::Bar;
   rekindle doctor --repair --dry-run          # what would be done
   rekindle stop && rekindle doctor --repair   # agents keep working
   rekindle doctor --repair --set-aside 01khz0p6r8 --keep-prefix
-  rekindle doctor --release 01khz0p6r8        # try it again, though it made the daemon crash")]
+  rekindle doctor --release 01khz0p6r8        # try a quarantined one again")]
 pub(crate) struct Args {
     /// Repair what can be repaired safely, keep what is removed, and check again
     #[arg(long)]

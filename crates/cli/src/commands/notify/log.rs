@@ -22,7 +22,8 @@ use super::{Context, fitting_table};
 #[command(after_help = "Examples:
   rekindle notify log
   rekindle notify log -n 100
-  rekindle notify log --json | jq -r '.deliveries[] | select(.outcome != \"delivered\")'")]
+  rekindle notify log --json |
+    jq -r '.deliveries[] | select(.outcome != \"delivered\")'")]
 pub(super) struct Args {
     /// Show this many deliveries
     #[arg(short = 'n', value_name = "COUNT", default_value_t = 20)]

@@ -23,9 +23,9 @@ const LEAST_COLUMNS: usize = 12;
 /// Sinks are in config.toml, as `[notify.sinks.NAME]`; a daemon reads them when it starts.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
-  rekindle notify test                    # sends a message through each sink, and says what came of it
+  rekindle notify test      # sends a message through each sink
   rekindle notify test --sink phone
-  rekindle notify log                     # what was delivered, and what was not
+  rekindle notify log       # what was delivered, and what was not
   rekindle notify ls")]
 pub(crate) struct Args {
     #[command(subcommand)]

@@ -12,8 +12,8 @@ use crate::context::Context;
 /// Only `rekindle pipeline resume --force` continues it. Finished steps stay finished.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
-  rekindle pipeline abort                                  # this directory's latest run
-  rekindle pipeline abort run-20251020-140818-4f9f29a1 --reason \"not wanted any more\"")]
+  rekindle pipeline abort                        # this directory's latest run
+  rekindle pipeline abort run-20251020-140818-4f9f29a1 --reason \"not wanted\"")]
 pub(super) struct Args {
     #[command(flatten)]
     run: RunArg,

@@ -12,9 +12,9 @@ use crate::context::Context;
 /// Show the stages of a pipeline and where each outcome leads; of a run, also which way it went
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
-  rekindle pipeline graph                                  # the default pipeline of this directory's rekindle.toml
+  rekindle pipeline graph                       # the default pipeline
   rekindle pipeline graph -p quick
-  rekindle pipeline graph -r run-20251020-140818-4f9f29a1  # with the steps that it took
+  rekindle pipeline graph -r run-20251020-1408  # with the steps that it took
   rekindle pipeline graph --dot | dot -Tsvg > pipeline.svg")]
 pub(super) struct Args {
     #[command(flatten)]

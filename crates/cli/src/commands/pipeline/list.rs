@@ -15,7 +15,8 @@ use crate::context::Context;
 #[command(after_help = "Examples:
   rekindle pipeline ls
   rekindle pipeline ls --here --status running,failed
-  rekindle pipeline ls --json | jq -r '.pipelines[] | select(.pending.why == \"drift\") | .run_id'")]
+  rekindle pipeline ls --json |
+    jq -r '.pipelines[] | select(.pending.why == \"drift\") | .run_id'")]
 pub(super) struct Args {
     /// Only those with this status; several, separated by commas
     #[arg(long, value_name = "STATUS", value_parser = status, value_delimiter = ',')]

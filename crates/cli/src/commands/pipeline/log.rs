@@ -16,8 +16,8 @@ use crate::context::Context;
 /// Show what happened in a run: the lines that `run` prints, or the records of its ledger
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
-  rekindle pipeline log                                    # this directory's latest run
-  rekindle pipeline log -f                                 # goes on to its end
+  rekindle pipeline log         # this directory's latest run
+  rekindle pipeline log -f      # goes on to its end
   rekindle pipeline log run-20251020-140818-4f9f29a1 --records
   rekindle pipeline log --json | jq -r .kind")]
 pub(super) struct Args {

@@ -28,13 +28,13 @@ use super::Context;
 /// documentation in line. Every step of a run is on record before it is done, and none that is finished is done again.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
-  rekindle pipeline init               writes a rekindle.toml to begin with
-  rekindle pipeline validate           says what is wrong with it, by line and column
-  rekindle pipeline graph              where each outcome leads
-  rekindle pipeline run --task T-1     runs a task, and follows it to the end
-  rekindle pipeline ls                 the runs there are
-  rekindle pipeline show               this directory's latest: its steps, and what is pending
-  rekindle pipeline resume             has one go on that rests")]
+  rekindle pipeline init             writes a rekindle.toml to begin with
+  rekindle pipeline validate         says what is wrong with it
+  rekindle pipeline graph            where each outcome leads
+  rekindle pipeline run --task T-1   runs a task, and follows it to the end
+  rekindle pipeline ls               the runs there are
+  rekindle pipeline show             this directory's latest, step by step
+  rekindle pipeline resume           has one go on that rests")]
 pub(crate) struct Args {
     #[command(subcommand)]
     command: Command,

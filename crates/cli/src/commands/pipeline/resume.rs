@@ -25,10 +25,10 @@ use crate::possible_values::one_of;
 /// was cancelled or was cut too often, or it was to ask. There is nothing to do for a run that is complete, and that is no failure.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
-  rekindle pipeline resume                                         # this directory's latest run
+  rekindle pipeline resume                      # this directory's latest run
   rekindle pipeline resume run-20251020-140818-4f9f29a1
-  rekindle pipeline resume -r 20251020-1408 --on-drift restore     # take back what changed since
-  rekindle pipeline resume --force                                 # one that failed or was aborted
+  rekindle pipeline resume --on-drift restore   # takes back what changed since
+  rekindle pipeline resume --force              # one that failed or was aborted
 
 Exit codes:
   0  completed             3  rests: resume it    5    no daemon

@@ -12,9 +12,10 @@ use crate::context::Context;
 /// Show a run: its task, its steps with what each took and found, and what is pending
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
-  rekindle pipeline show                                # this directory's latest run
+  rekindle pipeline show        # this directory's latest run
   rekindle pipeline show run-20251020-140818-4f9f29a1
-  rekindle pipeline show --json | jq -r '.stages[] | [.step_id, .outcome, .session_id] | @tsv'")]
+  rekindle pipeline show --json |
+    jq -r '.stages[] | [.step_id, .outcome, .session_id] | @tsv'")]
 pub(super) struct Args {
     #[command(flatten)]
     run: RunArg,

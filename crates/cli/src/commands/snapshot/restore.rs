@@ -23,7 +23,7 @@ use crate::confirm::{can_ask, confirmed};
 #[command(
     override_usage = "rekindle snapshot restore [OPTIONS] [SESSION] SNAPSHOT",
     after_help = "Examples:
-  rekindle snapshot restore 148-1                              a fork of this directory's latest session
+  rekindle snapshot restore 148-1     a fork of this directory's latest session
   rekindle snapshot restore 01khz0p6r8 148-1 --in-place --files
   rekindle send $(rekindle snapshot restore 148-1) \"try it the other way\""
 )]

@@ -12,7 +12,8 @@ use crate::commands::Context;
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   rekindle task export > tasks.jsonl
-  rekindle task export | jq -r 'select(.status == \"failed\") | [.id, .reason] | @tsv'")]
+  rekindle task export |
+    jq -r 'select(.status == \"failed\") | [.id, .reason] | @tsv'")]
 pub(super) struct Args {}
 
 pub(super) fn run(context: &Context, _: &Args) -> Result<Exit, Failure> {

@@ -3,8 +3,9 @@
 use rekindle_client::clock::SystemClock;
 use rekindle_client::{Client, Exit, Failure};
 use rekindle_display::task::write_tasks;
-use rekindle_domain::event::TaskStatus;
+use rekindle_domain::event::{TaskKind, TaskStatus};
 use rekindle_domain::time::Clock;
+use rekindle_terminal::output::{self, DIM, styled};
 use rekindle_wire::view::{TaskList, TaskView};
 
 use crate::commands::Context;
@@ -20,7 +21,8 @@ use crate::commands::Context;
   rekindle task ls --status failed,cancelled --label nightly
   rekindle task ls --kind run --here
   rekindle task ls --kind pipeline
-  rekindle task ls --json | jq -r '.tasks[] | select(.status == \"waiting_input\") | .id'")]
+  rekindle task ls --json |
+    jq -r '.tasks[] | select(.status == \"waiting_input\") | .id'")]
 pub(super) struct Args {
     /// All tasks, also those that have ended
     #[arg(long, short)]
@@ -67,7 +69,12 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<Exit, Failure> {
                 if args.all { "there are no tasks" } else { "no such task is running or waiting" }
             )?;
         }
-        write_tasks(out, &list.tasks, SystemClock.now())
+        write_tasks(out, &list.tasks, SystemClock.now())?;
+        let has_runs = list.tasks.iter().any(|task| task.kind == TaskKind::Run);
+        if args.all && has_runs && args.kind.is_none() && output::is_terminal() {
+            writeln!(out, "{}", styled(DIM, "--kind task leaves out the messages of conversations"))?;
+        }
+        Ok(())
     })
 }
 
@@ -95,6 +102,8 @@ fn all(client: &Client, query: &[(&'static str, String)]) -> Result<Vec<TaskView
 
 fn status(text: &str) -> Result<TaskStatus, String> {
     let words = || TaskStatus::ALL.map(|status| status.as_str()).join(", ");
+    // As the list shows it.
+    let text = if text == "waiting" { TaskStatus::WaitingInput.as_str() } else { text };
     TaskStatus::ALL
         .into_iter()
         .find(|status| status.as_str() == text)

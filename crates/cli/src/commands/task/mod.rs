@@ -25,26 +25,26 @@ use super::Context;
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   rekindle task add \"fix the failing test\"
-  rekindle task add -f todo.md                         # one task for each `- [ ]` in it
+  rekindle task add -f todo.md                    # one for each `- [ ]` in it
   rekindle task add \"now the docs\" --after 01khz0p6r8
   rekindle task ls
   rekindle task ls --status failed
-  rekindle task watch                                  # the same as it changes; q ends
+  rekindle task watch                             # as it changes; q ends
   rekindle task show 01khz0p6r8
-  rekindle task history 01khz0p6r8                     # what happened to it, by whom and why
+  rekindle task history 01khz0p6r8                # what happened, by whom, why
   rekindle task cancel 01khz0p6r8
   rekindle task retry 01khz0p6r8 --fresh
-  rekindle task add \"try another way\" --worktree       # on a branch, in a directory of its own
-  rekindle task diff 01khz0p6r8                        # what it did there
-  rekindle task merge 01khz0p6r8 --rm                  # brings it back, and removes the worktree
+  rekindle task add \"try another way\" --worktree  # in a directory of its own
+  rekindle task diff 01khz0p6r8                   # what it did there
+  rekindle task merge 01khz0p6r8 --rm             # brings it back here
 
 In config.toml:
   [tasks]
-  limit = 4                # at once [default: as many as processors, two at least]
+  limit = 4                # at once [default: one per processor, at least two]
   agents = { claude = 2 }  # with one agent
   labels = { ci = 1 }      # with one label
-  path = \"/data/tasks.db\"  # SQLite, for questions [default: tasks.db in the home]
-  url = \"env:TASKS_URL\"    # or Postgres: a postgres:// address, or the variable that has it")]
+  path = \"/data/tasks.db\"  # SQLite [default: tasks.db in the home]
+  url = \"env:TASKS_URL\"    # or Postgres: an address, or where it is")]
 pub(crate) struct Args {
     #[command(subcommand)]
     command: Command,

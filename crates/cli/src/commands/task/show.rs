@@ -19,7 +19,8 @@ use crate::commands::Context;
 #[command(after_help = "Examples:
   rekindle task show 01khz0p6r8
   rekindle task show 01khz0p6r8 --json | jq -r .session_id
-  rekindle task show run-20251020-140818-4f9f29a1 --json | jq -r '.steps[].session_id'")]
+  rekindle task show run-20251020-140818-4f9f29a1 --json |
+    jq -r '.steps[].session_id'")]
 pub(super) struct Args {
     #[command(flatten)]
     task: TaskArg,

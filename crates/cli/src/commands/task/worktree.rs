@@ -63,7 +63,7 @@ pub(super) fn in_its_place(client: &Client, session: SessionId) -> Result<Sessio
 #[command(after_help = "Examples:
   rekindle task diff 01khz0p6r8
   rekindle task diff 01khz0p6r8 --stat
-  rekindle task diff sess_01khz0p7aa            # of a session: rekindle run --worktree")]
+  rekindle task diff sess_01khz0p7aa     # of a session: rekindle run --worktree")]
 pub(super) struct DiffArgs {
     #[command(flatten)]
     owner: OwnerArg,
@@ -111,7 +111,9 @@ pub(super) struct MergeArgs {
 #[command(after_help = "Examples:
   rekindle task rm 01khz0p6r8
   rekindle task rm 01khz0p6r8 --force
-  git fetch ~/.local/state/rekindle/removed-worktrees/SESSION.bundle BRANCH:BRANCH   # brings back what was saved")]
+What was saved is brought back with:
+  cd ~/.local/state/rekindle/removed-worktrees
+  git -C DIR fetch \"$PWD/SESSION.bundle\" BRANCH:BRANCH")]
 pub(super) struct RmArgs {
     #[command(flatten)]
     owner: OwnerArg,

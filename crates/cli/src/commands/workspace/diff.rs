@@ -12,9 +12,9 @@ use crate::commands::tree_diff::{Compared, show};
 /// As a diff that `git apply` takes. Exits 0 whether or not there is a difference.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
-  rekindle workspace diff snap-1a2b3c4d5e6f              from it to this directory
-  rekindle workspace diff snap-1a2b3c4d5e6f snap-77c0    from the first to the second
-  rekindle workspace diff snap-1a2b3c4d5e6f --stat       which files, and how many lines")]
+  rekindle workspace diff snap-1a2b3c4d5e6f            from it to this directory
+  rekindle workspace diff snap-1a2b3c4d5e6f snap-77c0  from one to the other
+  rekindle workspace diff snap-1a2b3c4d5e6f --stat     which files")]
 pub(super) struct Args {
     /// The snapshot to begin from
     from: String,

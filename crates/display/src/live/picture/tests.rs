@@ -175,14 +175,17 @@ fn what_happens_to_a_run_is_said_in_one_line_each() {
         (r#""kind":"message.user","message_id":"msg_1","content":"do it""#, "> do it"),
         (
             r#""kind":"session.restored","method":"load","verdict":"shorter""#,
-            "conversation not fully restored (load: shorter)",
+            "the agent does not remember all of the conversation",
         ),
     ] {
         assert_eq!(lines(&picture.record(&record(fields))), [expected]);
     }
     let cut = r#""kind":"run.interrupted","run_id":"run_1","reason":"agent_exit","uncertain":[{"tool_call_id":"t","title":"rm"}]"#;
     let pieces = picture.record(&record(cut));
-    assert_eq!(lines(&pieces), ["interrupted: agent exit", "  may or may not have happened: rm"]);
+    assert_eq!(
+        lines(&pieces),
+        ["interrupted: the agent's process ended", "  may or may not have happened: rm"]
+    );
     assert_eq!(pieces.last(), Some(&Piece::Ended("run_1".into(), RunEnd::Interrupted)));
 }
 

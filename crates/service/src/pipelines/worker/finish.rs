@@ -229,7 +229,7 @@ fn result(at: &Pipelines, stage: &StageConfig, session: &SessionState, how: Fini
             failed(summary, format!("its agent did not report an outcome: {}", why.unwrap_or_default()))
         }
         (Finish::EndedByRule, _) => {
-            failed(summary, format!("it was ended {}", why().unwrap_or_else(|| "by a rule".into())))
+            failed(summary, format!("it was ended: {}", why().unwrap_or_else(|| "by a rule".into())))
         }
     }
 }
