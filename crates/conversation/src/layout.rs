@@ -6,9 +6,6 @@ use unicode_width::UnicodeWidthStr;
 /// Columns of a tab in what is typed.
 const TYPED_TAB: &str = "    ";
 
-/// Columns between two stops of a tab in what is shown.
-const TAB: usize = 8;
-
 /// Text in rows.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Laid {
@@ -49,37 +46,6 @@ pub(crate) fn lay_out(text: &str, cursor: usize, width: usize) -> Laid {
         (rows.len() - 1, used)
     });
     Laid { rows, cursor }
-}
-
-/// The last row of a line that goes on.
-#[derive(Debug, Default, Clone, PartialEq, Eq)]
-pub(crate) struct LastRow {
-    pub(crate) text: String,
-    pub(crate) columns: usize,
-}
-
-impl LastRow {
-    /// Adds text without line ends; returns it as it is written, tabs as blanks.
-    pub(crate) fn push(&mut self, text: &str, width: usize) -> String {
-        let mut written = String::with_capacity(text.len());
-        for shown in text.graphemes(true) {
-            let blanks;
-            let shown = if shown == "\t" {
-                blanks = " ".repeat(TAB - self.columns % TAB);
-                &blanks
-            } else {
-                shown
-            };
-            let columns = shown.width();
-            if self.columns + columns > width {
-                (self.text, self.columns) = (String::new(), 0);
-            }
-            self.text.push_str(shown);
-            self.columns += columns;
-            written.push_str(shown);
-        }
-        written
-    }
 }
 
 /// Returns how many columns a text takes.
@@ -130,15 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_row_is_what_the_terminal_has_on_it() {
-        let mut row = LastRow::default();
-        assert_eq!(row.push("abcd", 5), "abcd");
-        assert_eq!(row, LastRow { text: "abcd".into(), columns: 4 });
-        row.push("漢", 5);
-        assert_eq!(row, LastRow { text: "漢".into(), columns: 2 }, "it does not fit into one column");
-        let mut row = LastRow::default();
-        assert_eq!(row.push("a\tb", 20), "a       b");
-        assert_eq!(row.columns, 9);
+    fn columns_take_rows() {
         assert_eq!((rows(0, 5), rows(5, 5), rows(6, 5), rows(6, 0)), (1, 1, 2, 6));
     }
 

@@ -5,15 +5,13 @@ use std::io::{self, Write};
 
 use anstyle::Style;
 use rekindle_display::live::Piece;
+use rekindle_terminal::flow::{Flow, Step};
 use rekindle_terminal::output::{DIM, PLAIN, styled, wrap_lines};
 
-use crate::layout::{LastRow, columns, rows};
+use crate::layout::{columns, rows};
 
 /// Rows of a tool's line that are taken back when it changes: more may have left the screen.
 const MAX_TOOL_ROWS: usize = 8;
-
-/// Longest line that goes on of which all is remembered: more is only needed when the window is made larger or smaller.
-const MAX_LINE: usize = 64 << 10;
 
 /// What a command of ours begins with.
 const COMMAND: &str = "rekindle ";
@@ -27,14 +25,6 @@ pub(crate) struct Panel {
     pub(crate) rows: Vec<Row>,
     /// Row and column of the cursor.
     pub(crate) cursor: (usize, usize),
-}
-
-/// A line of the conversation that goes on.
-#[derive(Debug)]
-struct Open {
-    style: Style,
-    line: String,
-    row: LastRow,
 }
 
 /// Where the terminal's cursor is.
@@ -54,7 +44,10 @@ pub(crate) struct Painter<W> {
     colours: bool,
     width: usize,
     at: At,
-    open: Option<Open>,
+    /// How the line looks that goes on, if one does.
+    open: Option<Style>,
+    /// The words of a message, in rows.
+    flow: Flow,
     /// The tool call whose line is the last one, and that as it was written.
     tool: Option<(String, String)>,
     /// The panel, as it stands there.
@@ -73,6 +66,7 @@ impl<W: Write> Painter<W> {
             width: width.max(1),
             at: At::Fresh,
             open: None,
+            flow: Flow::default(),
             tool: None,
             panel: Panel::default(),
             above: 0,
@@ -90,7 +84,10 @@ impl<W: Write> Painter<W> {
         match piece {
             Piece::Answer(text) => self.words(PLAIN, text),
             Piece::Thought(text) => self.words(DIM, text),
-            Piece::AnswerEnd | Piece::ThoughtEnd => self.end_line(),
+            Piece::AnswerEnd | Piece::ThoughtEnd => {
+                self.end_line();
+                self.flow = Flow::default();
+            }
             Piece::Line((style, text)) => drop(self.line(*style, text)),
             Piece::Tool(id, (style, text)) => {
                 self.take_back(id);
@@ -130,28 +127,29 @@ impl<W: Write> Painter<W> {
     fn words(&mut self, style: Style, text: &str) {
         self.lift();
         self.tool = None;
-        if self.open.as_ref().is_some_and(|open| open.style != style) {
+        if self.open.is_some_and(|open| open != style) {
             self.end_line();
+            self.flow = Flow::default();
         }
         for (index, line) in text.split('\n').enumerate() {
             if index > 0 {
                 self.return_to_line();
                 self.bytes.push_str("\r\n");
+                self.flow.end_line();
                 (self.open, self.at) = (None, At::Fresh);
             }
             if line.is_empty() {
                 continue;
             }
             self.return_to_line();
-            let (width, row) = (self.width, LastRow::default());
-            let open = self.open.get_or_insert_with(|| Open { style, line: String::new(), row });
-            let written = open.row.push(line, width);
-            open.line.push_str(&written);
-            if open.line.len() > MAX_LINE {
-                open.line.clone_from(&open.row.text);
+            for step in self.flow.push(line, self.width) {
+                match step {
+                    Step::Write(text) => self.bytes += &self.style(style, &text),
+                    Step::TakeBack(column) => self.bytes.push_str(&format!("\r\x1b[{column}C\x1b[K")),
+                    Step::Break => self.bytes.push_str("\r\n"),
+                }
             }
-            self.bytes += &self.style(style, &written);
-            self.at = At::Open;
+            (self.open, self.at) = (Some(style), At::Open);
         }
     }
 
@@ -159,12 +157,11 @@ impl<W: Write> Painter<W> {
     /// Nothing is erased before that: a terminal whose row is erased from its beginning forgets that the one above goes on in it, and
     /// does not wrap the two anew together.
     fn return_to_line(&mut self) {
-        let (At::Fresh, Some(open)) = (self.at, &self.open) else { return };
-        let (row, is_full) = (self.style(open.style, &open.row.text), open.row.columns >= self.width);
+        let (At::Fresh, Some(style)) = (self.at, self.open) else { return };
         self.up(1);
         self.bytes.push('\r');
-        self.bytes += &row;
-        if !is_full {
+        self.bytes += &self.style(style, self.flow.row());
+        if !self.flow.is_full() {
             self.bytes.push_str("\x1b[K");
         }
         self.at = At::Open;
@@ -173,6 +170,7 @@ impl<W: Write> Painter<W> {
     fn end_line(&mut self) {
         self.lift();
         self.open = None;
+        self.flow.interrupt();
         if self.at == At::Open {
             self.bytes.push_str("\r\n");
             self.at = At::Fresh;
@@ -238,10 +236,7 @@ impl<W: Write> Painter<W> {
             return;
         }
         self.width = width.max(1);
-        if let Some(open) = &mut self.open {
-            open.row = LastRow::default();
-            open.row.push(&open.line, self.width);
-        }
+        self.flow.resize(self.width);
         if self.at == At::Panel {
             let (row, column) = self.panel.cursor;
             let needed = |row: &Row| row.iter().map(|(_, text)| columns(text)).sum::<usize>();

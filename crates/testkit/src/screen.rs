@@ -60,6 +60,15 @@ impl Screen {
         text.trim_end_matches('\n').to_owned() + "\n"
     }
 
+    /// Returns all rows, as they stand below each other.
+    pub fn rows(&self) -> Vec<String> {
+        let text = |row: &Row| row.cells.iter().filter(|cell| **cell != SECOND).collect::<String>();
+        let mut rows: Vec<String> =
+            self.rows.iter().map(|row| text(row).trim_end_matches(' ').to_owned()).collect();
+        rows.truncate(rows.iter().rposition(|row| !row.is_empty()).map_or(0, |last| last + 1));
+        rows
+    }
+
     /// Writes to it.
     pub fn write(&mut self, bytes: &[u8]) {
         self.rest.extend_from_slice(bytes);
