@@ -49,8 +49,9 @@ fn name(path: &Path) -> std::path::Display<'_> {
 /// Says on stderr what may keep a file that is right from being carried out.
 pub(super) fn warn(path: &Path, warnings: &[Located]) {
     for warning in warnings {
-        let line = format!("{} {}", styled(WARN, "warning:"), warning.text(path));
-        anstream::eprintln!("{}", output::for_stderr(&line));
+        let text = output::for_stderr(&format!("warning: {}", warning.text(path)));
+        // Styles come last: they take no columns, but would be counted.
+        anstream::eprintln!("{}", text.replacen("warning:", &styled(WARN, "warning:"), 1));
     }
 }
 
