@@ -9,7 +9,7 @@ use rekindle_client::follow::Heard;
 use rekindle_client::payloads::Payloads;
 use rekindle_display::live::Picture;
 use rekindle_display::record_text::{message_text, payload};
-use rekindle_domain::event::{AgentNotice, CancelReason, Event};
+use rekindle_domain::event::{AgentNotice, CancelReason, Event, InputKind};
 use rekindle_domain::line::Line;
 use rekindle_domain::time::{Clock, Timestamp};
 use rekindle_terminal::sanitise;
@@ -111,7 +111,8 @@ pub(crate) fn facts(line: &str, blobs: &Payloads) -> Vec<Fact> {
         }
         Event::AgentLaunching(_) => Fact::Starting(true),
         // Of a plain command nothing says that it is ready, but that it has its prompt.
-        Event::AgentReady(_) | Event::InputQueued(_) | Event::AgentExited(_) => Fact::Starting(false),
+        Event::AgentReady(_) | Event::AgentExited(_) => Fact::Starting(false),
+        Event::InputQueued(input) if input.what == InputKind::Prompt => Fact::Starting(false),
         Event::AgentNotice(notice) => return offers(notice, blobs).into_iter().collect(),
         Event::ModeUpdated(mode) => Fact::Mode(sanitise::line(&mode.mode_id)),
         Event::UsageUpdated(_) | Event::SessionUpdated(_) => Fact::Changed,

@@ -66,3 +66,16 @@ fn a_cancel_by_a_person_clears_the_queue_and_another_does_not() {
         assert_eq!(the_facts(feed(0).hear(heard(1, &cancel))), expected, "{why}");
     }
 }
+
+#[test]
+fn an_agent_is_being_started_until_it_is_ready_or_gone() {
+    let of = |fields: &str| the_facts(feed(0).hear(heard(1, fields)));
+    let launching = r#""kind":"agent.launching","holder_id":"h_1","argv":["agent"]"#;
+    assert_eq!(of(launching), [Fact::Starting(true)]);
+    let prompt = r#""kind":"input.queued","run_id":"run_1","holder_id":"h_1","input_seq":1,"what":"prompt","line":"x","sha256":"""#;
+    let exited = r#""kind":"agent.exited","holder_id":"h_1","code":1,"signal":null"#;
+    for over in [r#""kind":"agent.ready","holder_id":"h_1""#, prompt, exited] {
+        assert_eq!(of(over), [Fact::Starting(false)], "{over}");
+    }
+    assert_eq!(of(&prompt.replace("prompt", "setup")), [], "it is asked who it is, and has not answered");
+}
