@@ -2,6 +2,7 @@
 
 use std::io;
 
+use rekindle_domain::event::Event;
 use rekindle_domain::id::StreamId;
 use rekindle_domain::line::Line;
 use rekindle_domain::session::{Position, Problem};
@@ -11,7 +12,7 @@ use crate::error::{AtPath, LoadError};
 use crate::fold::{Fold, Record};
 use crate::home_files::HomeFiles;
 use crate::load::damage_note;
-use crate::log::{Damage, LogForm, Replays, ReplaysUnverified, Stop, Torn, walk};
+use crate::log::{Checked, Damage, LogForm, Replays, ReplaysChecked, Stop, Torn, walk_batches, walk_each};
 
 /// A stream as found on home.disk.
 pub(crate) struct LoadedStream<F> {
@@ -51,8 +52,9 @@ pub(crate) fn load_stream<F: Fold>(
     let cached = cached.filter(|cached| fits(cached.position()));
     let replay = |start: &F, end: u64| {
         let mut replay = StreamReplay { whole: start.position(), fold: start.clone() };
-        let stop = walk(&reader, &mut replay, end).at_path("read", &path);
-        stop.map(|stop| (replay.fold, stop))
+        let stop = walk_batches(&reader, &mut replay, end)
+            .and_then(|()| walk_each(&reader, &mut replay, end, &mut |_, _| {}));
+        stop.at_path("read", &path).map(|stop| (replay.fold, stop))
     };
     let (mut fold, stop) = replay(cached.as_ref().unwrap_or(&empty), u64::MAX)?;
     let (torn, damage) = match stop {
@@ -85,17 +87,16 @@ fn beyond(position: Position, end: u64) -> Option<Damage> {
 }
 
 /// A fold in progress over the log of a stream.
-#[derive(Clone)]
 struct StreamReplay<F> {
     fold: F,
     whole: Position,
 }
 
 impl<F: Fold> StreamReplay<F> {
-    fn take_in(&mut self, line: &Line<'_>, position: Position) {
-        // What cannot be read or cannot follow is passed over, as in a session's log: the record itself is undamaged.
-        if let Ok(event) = line.event() {
-            let _ = self.fold.apply(&Record::of(line, &event));
+    /// What cannot be read or cannot follow is passed over, as in a session's log: the record itself is undamaged.
+    fn take_in(&mut self, line: &Line<'_>, event: Option<&Event<'_>>, position: Position) {
+        if let Some(event) = event {
+            let _ = self.fold.apply(&Record::of(line, event));
         }
         self.fold.set_position(position);
         if !line.more {
@@ -115,19 +116,19 @@ impl<F: Fold> Replays for StreamReplay<F> {
 
     fn push(&mut self, line: &Line<'_>, end: u64) -> Result<(), Problem> {
         let position = self.fold.position().after(self.fold.stream(), line, end)?;
-        self.take_in(line, position);
+        self.take_in(line, line.event().ok().as_ref(), position);
         Ok(())
     }
 }
 
-impl<F: Fold> ReplaysUnverified for StreamReplay<F> {
+impl<F: Fold> ReplaysChecked for StreamReplay<F> {
     fn stream(&self) -> StreamId {
         self.fold.stream()
     }
 
-    fn push_unverified(&mut self, line: &Line<'_>, end: u64) -> Result<(), Problem> {
+    fn push_checked(&mut self, Checked { line, event }: &Checked<'_>, end: u64) -> Result<(), Problem> {
         let position = self.fold.position().after_unverified(line, end)?;
-        self.take_in(line, position);
+        self.take_in(line, event.as_ref(), position);
         Ok(())
     }
 }

@@ -3,7 +3,7 @@
 
 use std::io;
 
-use rekindle_domain::id::{SessionId, StreamId};
+use rekindle_domain::id::SessionId;
 use rekindle_domain::line::{BadLine, Line};
 use rekindle_domain::session::{Position, Problem};
 
@@ -19,14 +19,14 @@ pub(crate) fn broken_before(reader: &LogReader, session: SessionId, end: u64) ->
 /// The same from a record on that was checked before.
 pub(crate) fn broken_between(
     reader: &LogReader,
-    stream: impl Into<StreamId> + Copy,
+    session: SessionId,
     mut at: Position,
     end: u64,
 ) -> io::Result<Option<Damage>> {
     let mut lines = reader.forward(Cursor::at(at.log_offset));
     while let Some(raw) = lines.next()?.filter(|raw| raw.start.offset() < end) {
         let next = match Line::parse(raw.bytes) {
-            Ok(line) if raw.whole => at.after(stream, &line, raw.end.offset()),
+            Ok(line) if raw.whole => at.after(session, &line, raw.end.offset()),
             Ok(_) => Err(Problem::BadLine(BadLine::NotRecord("it has no end".into()))),
             Err(bad) => Err(Problem::BadLine(bad)),
         };

@@ -11,6 +11,7 @@ mod follow;
 mod joined_file;
 mod reader;
 mod walk;
+mod walk_batches;
 
 pub(crate) use chain::{broken_before, broken_between};
 pub(crate) use compress::compress;
@@ -19,4 +20,5 @@ pub use cursor::Cursor;
 pub use damage::{Damage, Torn};
 pub use follow::{Follow, Follower};
 pub use reader::{LogForm, LogReader, RawLine, StoredBytes};
-pub(crate) use walk::{Replays, ReplaysUnverified, Stop, walk, walk_each};
+pub(crate) use walk::{Replays, Stop, walk, walk_each};
+pub(crate) use walk_batches::{Checked, ReplaysChecked, walk_batches};

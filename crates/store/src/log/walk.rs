@@ -2,7 +2,6 @@
 
 use std::io;
 
-use rekindle_domain::id::StreamId;
 use rekindle_domain::line::Line;
 use rekindle_domain::session::{Position, Problem, Replay};
 
@@ -33,16 +32,6 @@ pub(crate) trait Replays {
     fn push(&mut self, line: &Line<'_>, end: u64) -> Result<(), Problem>;
 }
 
-/// A replay that can leave the hashes of a long log to another thread.
-pub(crate) trait ReplaysUnverified: Replays + Clone + Send {
-    /// Returns the stream whose log it is.
-    fn stream(&self) -> StreamId;
-    /// Takes in one line whose hash is verified by somebody else: what is folded counts only if all of them fit.
-    fn push_unverified(&mut self, line: &Line<'_>, end: u64) -> Result<(), Problem>;
-    /// Folds what was put off, at the end of the walk.
-    fn settle(&mut self) {}
-}
-
 impl Replays for Replay {
     fn position(&self) -> Position {
         self.position()
@@ -57,27 +46,13 @@ impl Replays for Replay {
     }
 }
 
-impl ReplaysUnverified for Replay {
-    fn stream(&self) -> StreamId {
-        self.state.id.into()
-    }
-
-    fn push_unverified(&mut self, line: &Line<'_>, end: u64) -> Result<(), Problem> {
-        self.push_unverified(line, end)
-    }
-
-    fn settle(&mut self) {
-        self.settle();
-    }
-}
-
-/// From so many bytes on a thread of its own for the hashes is worth its start.
-const LONG: u64 = 1 << 20;
+/// From so many bytes on another thread is worth its start.
+pub(super) const LONG: u64 = 1 << 20;
 
 /// Folds everything behind the replay's position into it, at most up to `end`.
 ///
 /// At half a list the replay stands behind its last record; its `whole` says where it may be cut.
-pub(crate) fn walk<R: ReplaysUnverified>(reader: &LogReader, replay: &mut R, end: u64) -> io::Result<Stop> {
+pub(crate) fn walk(reader: &LogReader, replay: &mut Replay, end: u64) -> io::Result<Stop> {
     let left = reader.len().min(end).saturating_sub(replay.position().log_offset);
     let stop = match if left < LONG { None } else { walk_unverified(reader, replay, end)? } {
         Some(stop) => stop,
@@ -89,17 +64,13 @@ pub(crate) fn walk<R: ReplaysUnverified>(reader: &LogReader, replay: &mut R, end
 
 /// Folds a long stretch while another thread verifies its hashes, which take as long as all the rest. If one of them does not
 /// fit, or there is no other thread, the replay is left as it was.
-fn walk_unverified<R: ReplaysUnverified>(
-    reader: &LogReader,
-    replay: &mut R,
-    end: u64,
-) -> io::Result<Option<Stop>> {
-    let (stream, from) = (replay.stream(), replay.position());
+fn walk_unverified(reader: &LogReader, replay: &mut Replay, end: u64) -> io::Result<Option<Stop>> {
+    let (session, from) = (replay.state.id, replay.position());
     let (mut folded, mut broken) = (Unverified(replay.clone()), Ok(None));
     let stop = std::thread::scope(|scope| {
         let verify = || {
-            let _at_work = at_work(stream, "load");
-            broken = broken_between(reader, stream, from, end);
+            let _at_work = at_work(session, "load");
+            broken = broken_between(reader, session, from, end);
         };
         let verifying = std::thread::Builder::new().name("verify".into()).spawn_scoped(scope, verify);
         verifying.ok().map(|_| walk_each(reader, &mut folded, end, &mut |_, _| {})).transpose()
@@ -113,15 +84,15 @@ fn walk_unverified<R: ReplaysUnverified>(
 }
 
 /// A replay of records whose hashes are verified by somebody else.
-struct Unverified<R>(R);
+struct Unverified(Replay);
 
-impl<R: ReplaysUnverified> Replays for Unverified<R> {
+impl Replays for Unverified {
     fn position(&self) -> Position {
         self.0.position()
     }
 
     fn whole(&self) -> Position {
-        self.0.whole()
+        self.0.whole
     }
 
     fn push(&mut self, line: &Line<'_>, end: u64) -> Result<(), Problem> {

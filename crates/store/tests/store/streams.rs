@@ -319,6 +319,10 @@ fn a_changed_byte_is_found_anywhere_in_a_long_log_of_a_stream_of_another_kind() 
         assert_eq!(damage.offset, starts[seq - 1] as u64, "record {seq}: {damage}");
         assert_eq!(loaded.fold.notices, seq as u64 - 1);
     }
+    for (what, end) in [("half a record", bytes.len() - 2500), ("half a list", starts[599])] {
+        let loaded = load(&bytes[..end]);
+        assert_eq!((loaded.fold.notices, loaded.damage), (580, None), "{what}");
+    }
 }
 
 /// Does the work that is crashed at every write; `told` is the last append that was answered.
