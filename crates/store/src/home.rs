@@ -2,6 +2,7 @@
 
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use rekindle_domain::id::BootId;
@@ -9,17 +10,20 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::disk::{
-    Disk, DiskFile, OpenMode, if_exists, is_shortage, lock_within, read_all, read_up_to, replace,
+    Disk, DiskFile, OpenMode, if_exists, is_shortage, lock_within, read_all, read_up_to, replace_through,
     write_all_at,
 };
 use crate::error::{AtPath, PathError};
-use crate::layout::Layout;
+use crate::layout::{Layout, TEMPORARY_SUFFIX};
 
 /// The format of homes this code makes.
 pub const HOME_FORMAT: u32 = 2;
 
 /// Longer than anybody has the lock who only looks.
 const LOOKED_AT: Duration = Duration::from_millis(100);
+
+/// What the name of its description begins with, while that is written.
+const HOME_FILE_PREFIX: &str = "home.json.";
 
 /// What the file of a home of format 1 says.
 const FORMAT_1: &[u8] = br#"{"format":1}"#;
@@ -201,30 +205,58 @@ pub fn check(disk: &dyn Disk, layout: &Layout) -> Result<(), HomeError> {
     Ok(())
 }
 
-/// Makes what is missing of a home. A crash in the middle leaves less of one, and the next call the rest.
+/// Makes what is missing of a home. A crash in the middle leaves less of one, and the next call the rest. Several may make the same
+/// home at the same moment: commands that a script gives at once in a new one.
 pub fn prepare(disk: &dyn Disk, layout: &Layout) -> Result<(), HomeError> {
-    let is_new = match check(disk, layout) {
-        Ok(()) => false,
-        Err(HomeError::Missing(_)) => true,
-        Err(other) => return Err(other),
-    };
-    if is_new {
-        refuse_foreign(disk, layout)?;
+    match check(disk, layout) {
+        Ok(()) => make_missing_directories(disk, layout),
+        Err(HomeError::Missing(_)) => make(disk, layout).or_else(|error| {
+            // Somebody else was faster: what was in our way is his.
+            check(disk, layout).map_err(|_| error)?;
+            make_missing_directories(disk, layout)
+        }),
+        Err(other) => Err(other),
     }
+}
+
+/// Makes a home where there is none.
+fn make(disk: &dyn Disk, layout: &Layout) -> Result<(), HomeError> {
+    refuse_foreign(disk, layout)?;
     for directory in layout.directories() {
-        // One that someone removed, or a crash left out, is made again.
-        if is_new || disk.stat(&directory).is_err() {
+        make_directory(disk, directory)?;
+    }
+    describe(disk, layout)
+}
+
+/// Makes the directories that somebody removed, or a crash left out.
+fn make_missing_directories(disk: &dyn Disk, layout: &Layout) -> Result<(), HomeError> {
+    for directory in layout.directories() {
+        if disk.stat(&directory).is_err() {
             make_directory(disk, directory)?;
         }
     }
-    if is_new { describe(disk, layout) } else { Ok(()) }
+    Ok(())
 }
 
-/// Writes which format a home has.
+/// Writes which format a home has, under a name that nobody else writes to before it gets its own.
 fn describe(disk: &dyn Disk, layout: &Layout) -> Result<(), HomeError> {
+    static WRITTEN: AtomicU32 = AtomicU32::new(0);
     let path = layout.home_file();
+    let (process, count) = (std::process::id(), WRITTEN.fetch_add(1, Ordering::Relaxed));
+    let temporary = layout.home().join(format!("{HOME_FILE_PREFIX}{process}-{count}{TEMPORARY_SUFFIX}"));
     let bytes = serde_json::to_vec(&HomeFile { format: HOME_FORMAT }).unwrap_or_default();
-    Ok(replace(disk, &path, &bytes).at_path("write", &path)?)
+    replace_through(disk, &temporary, &path, &bytes).at_path("write", &path)?;
+    // Others' who are still at it, too: they find the home made.
+    let left = disk.list(layout.home()).unwrap_or_default();
+    for entry in left.iter().filter(|entry| is_half_written(&entry.name)) {
+        let _ = disk.remove_file(&layout.home().join(&entry.name));
+    }
+    Ok(())
+}
+
+/// Tells whether a name is that of a description that was not written to its end, or is just being written.
+fn is_half_written(name: &str) -> bool {
+    name.starts_with(HOME_FILE_PREFIX) && name.ends_with(TEMPORARY_SUFFIX)
 }
 
 /// Makes a home of an earlier format one of ours, before anything of ours is written into it: an older version would take that for
@@ -249,8 +281,9 @@ pub(crate) fn upgrade(disk: &dyn Disk, layout: &Layout) -> Result<(), HomeError>
 fn refuse_foreign(disk: &dyn Disk, layout: &Layout) -> Result<(), HomeError> {
     let path = layout.home().to_owned();
     let entries = if_exists(disk.list(&path)).at_path("list", &path)?.unwrap_or_default();
-    let ours = ["wal", "sessions", "tasks", "blobs", "home.json.tmp", "daemon.lock"];
-    match entries.into_iter().find(|entry| !ours.contains(&entry.name.as_str())) {
+    let ours = ["wal", "sessions", "tasks", "blobs", "daemon.lock"];
+    let is_ours = |name: &str| ours.contains(&name) || is_half_written(name);
+    match entries.into_iter().find(|entry| !is_ours(&entry.name)) {
         Some(entry) => Err(HomeError::NotEmpty { path, found: entry.name }),
         None => Ok(()),
     }

@@ -19,11 +19,11 @@ pub(crate) use read_only_file::ReadOnlyFile;
 pub use real::RealDisk;
 pub use reserved_descriptors::{check_descriptors, is_out_of_descriptors};
 pub use retry::RetryDisk;
-pub(crate) use tools::temporary;
 pub use tools::{
     copy, if_exists, is_shortage, lock_within, read_all, read_exact_at, read_up_to, refresh, replace,
     write_all_at,
 };
+pub(crate) use tools::{replace_through, temporary};
 
 /// How [`Disk::open`] treats a path that exists or does not.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

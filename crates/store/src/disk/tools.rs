@@ -116,16 +116,25 @@ pub fn read_all(disk: &dyn Disk, path: &Path, limit: u64) -> io::Result<Vec<u8>>
 /// A crash leaves the old file or the new one whole, and perhaps a `.tmp` beside it that the next call
 /// overwrites.
 pub fn replace(disk: &dyn Disk, path: &Path, bytes: &[u8]) -> io::Result<()> {
-    let temporary = temporary(path);
+    replace_through(disk, &temporary(path), path, bytes)
+}
+
+/// The same, through a file of this name: for what several may write at the same moment.
+pub(crate) fn replace_through(
+    disk: &dyn Disk,
+    temporary: &Path,
+    path: &Path,
+    bytes: &[u8],
+) -> io::Result<()> {
     let written = (|| {
-        let file = disk.open(&temporary, OpenMode::Replace)?;
+        let file = disk.open(temporary, OpenMode::Replace)?;
         write_all_at(&*file, bytes, 0)?;
         file.sync()?;
-        disk.rename(&temporary, path)
+        disk.rename(temporary, path)
     })();
     if let Err(error) = written {
         // Best effort: on a full disk the half-written file would keep the room it took.
-        let _ = disk.remove_file(&temporary);
+        let _ = disk.remove_file(temporary);
         return Err(error);
     }
     disk.sync_dir(path.parent().unwrap_or(Path::new("/")))

@@ -91,6 +91,30 @@ fn a_directory_used_for_something_else_is_not_made_a_home() {
     assert_eq!(disk.ops(), before, "nothing was touched");
 }
 
+/// Commands that a script gives at once where there is no home yet: each of them makes it, or finds it made.
+#[test]
+fn several_may_make_the_same_home_at_the_same_moment() {
+    const MAKERS: usize = 8;
+    for round in 0..20 {
+        let above = tempfile::tempdir().expect("a directory");
+        let layout = Layout::new(above.path().join("state/home"));
+        let begin = std::sync::Barrier::new(MAKERS);
+        std::thread::scope(|scope| {
+            for _ in 0..MAKERS {
+                scope.spawn(|| {
+                    begin.wait();
+                    let made = home::prepare(&RealDisk, &layout);
+                    made.and_then(|()| home::check(&RealDisk, &layout))
+                        .unwrap_or_else(|error| panic!("round {round}: {error}"));
+                });
+            }
+        });
+        let names = RealDisk.list(layout.home()).expect("listed").into_iter().map(|entry| entry.name);
+        let left: Vec<String> = names.filter(|name| name.ends_with(".tmp")).collect();
+        assert!(left.is_empty(), "{left:?}");
+    }
+}
+
 #[test]
 fn a_token_index_of_another_history_is_not_believed() {
     let home = rich_home();
