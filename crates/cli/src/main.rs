@@ -12,6 +12,7 @@ mod offline_session;
 mod passphrase;
 mod possible_values;
 mod prompt_arg;
+mod restored_files;
 mod server_arg;
 mod session_arg;
 mod session_options;

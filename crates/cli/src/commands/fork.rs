@@ -8,10 +8,11 @@ use rekindle_agent::known::by_id;
 use rekindle_client::{Exit, Failure, read};
 use rekindle_display::hints::ours;
 use rekindle_wire::request::{AgentChoice, ForkAt, NewFork};
-use rekindle_wire::view::{FilesOutcome, Forked};
+use rekindle_wire::view::Forked;
 
 use super::Context;
 use crate::possible_values::one_of;
+use crate::restored_files::finish;
 use crate::session_arg::SessionArg;
 use crate::session_options::{PROFILES, directory, usual_profile, whole_program};
 
@@ -123,21 +124,17 @@ pub(super) fn run(context: &Context, args: Args) -> Result<Exit, Failure> {
     let mut client = context.daemon_or_start()?;
     let id = args.session.find_live(context, &client)?;
     let body = client.post_once(&format!("/api/sessions/{id}/fork"), &new)?;
-    if context.json {
-        return context.acknowledge(&body, "");
-    }
     let forked: Forked = read(&body)?;
+    if context.json {
+        context.acknowledge(&body, "")?;
+        return finish(context, &client, &forked.session, forked.files);
+    }
     // The id alone, so that a script can take it.
     writeln!(std::io::stdout(), "{}", forked.session.id)?;
     let behind = forked.session.forked_from.map_or(0, |from| from.seq);
     anstream::eprintln!("forked from {id} after record {behind}, with {}", forked.session.agent);
-    if forked.files == FilesOutcome::Restored {
-        let place = &forked.session.working_dir;
-        anstream::eprintln!(
-            "files: restored in {place} to what they were then; messages wait until that is done"
-        );
-    }
+    let exit = finish(context, &client, &forked.session, forked.files)?;
     anstream::eprintln!("{}: {}", forked.verdict, forked.notice);
     anstream::eprintln!("continue with: {}", ours(format_args!("send {} TEXT", forked.session.id)));
-    Ok(Exit::Ok)
+    Ok(exit)
 }

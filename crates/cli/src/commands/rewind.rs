@@ -13,6 +13,7 @@ use rekindle_wire::view::{FilesOutcome, RewindPlan, Rewound};
 
 use super::{Context, workspace};
 use crate::confirm::{can_ask, confirmed};
+use crate::restored_files::finish;
 use crate::session_arg::SessionArg;
 
 /// Take a session back to before a run, its conversation and its files
@@ -71,24 +72,21 @@ pub(super) fn run(context: &Context, args: Args) -> Result<Exit, Failure> {
     // The run that was shown, whatever came since.
     let new = NewRewind { to: Some(plan.run_id), files, force: args.force };
     let body = client.post_once(&format!("/api/sessions/{id}/rewind"), &new)?;
-    if context.json {
-        return context.acknowledge(&body, "");
-    }
     let rewound: Rewound = read(&body)?;
+    if context.json {
+        context.acknowledge(&body, "")?;
+        return finish(context, &client, &rewound.session, rewound.files);
+    }
     // The id alone, so that a script can take it.
     writeln!(std::io::stdout(), "{}", rewound.session.id)?;
     anstream::eprintln!("{id} is closed; this session replaces it, as before {}", plan.run_id);
-    anstream::eprintln!(
-        "{}",
-        match rewound.files {
-            FilesOutcome::Restored =>
-                "files: restored to what they were before that run; messages wait until that is done",
-            _ => "files: left as they are",
-        }
-    );
+    if rewound.files != FilesOutcome::Restored {
+        anstream::eprintln!("files: left as they are");
+    }
+    let exit = finish(context, &client, &rewound.session, rewound.files)?;
     anstream::eprintln!("{}: {}", rewound.verdict, rewound.notice);
     anstream::eprintln!("continue with: {}", ours(format_args!("send {} TEXT", rewound.session.id)));
-    Ok(Exit::Ok)
+    Ok(exit)
 }
 
 /// Shows what would change.

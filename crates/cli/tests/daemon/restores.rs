@@ -78,7 +78,7 @@ fn a_fork_gets_the_files_of_its_cut_in_a_directory_of_its_own() {
     let before = files(&work);
     let place = copy.display().to_string();
     let fork = ["fork", &id, "--at", &run, "--files", "--cwd", &place];
-    let forked = lab.ran(&fork).exits(0).tells("to what they were then");
+    let forked = lab.ran(&fork).exits(0).tells("put back in");
     let child = forked.out.trim().to_owned();
     assert_eq!((restored(&lab, &child)["changed"].as_u64(), files(&work)), (Some(1), before));
     assert_eq!(files(&copy).keys().collect::<Vec<_>>(), ["a.txt"]);

@@ -71,7 +71,7 @@ fn a_fork_works_in_a_worktree_of_its_own() {
     git(&work, &["commit", "-qam", "second"]).expect("committed");
     fs::write(work.join("new.txt"), "changed").expect("written");
     let forked = lab.ran(&["fork", &id, "--worktree"]).exits(0);
-    assert!(forked.err.contains("to what they were then"), "{forked:?}");
+    assert!(forked.err.contains("put back in"), "{forked:?}");
     let child = forked.out.trim();
     let place = check(&lab, child, &commit);
     lab.post(&format!("/api/sessions/{child}/messages"), &json!({"content": "write mine.txt here"}));

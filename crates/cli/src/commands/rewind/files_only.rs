@@ -1,26 +1,17 @@
 //! `rekindle rewind --files-only`: puts a session's files back while the session goes on, and says the way back.
 
-use std::io::Write;
 use std::path::Path;
-use std::sync::mpsc::sync_channel;
 
-use rekindle_client::follow::{Follow, Followed, Heard};
 use rekindle_client::{Client, Exit, Failure, read};
-use rekindle_domain::event::{Event, SessionFilesRestored};
-use rekindle_domain::line::Line;
-use rekindle_terminal::output::{plural, shell_word};
-use rekindle_terminal::sanitise;
+use rekindle_domain::event::SessionFilesRestored;
 use rekindle_wire::request::NewFilesRestore;
 use rekindle_wire::view::{FilesRestoring, RewindPlan};
-use rekindle_workspace::tree::short_name;
 use serde_json::{Value, json};
 
 use super::{Args, Context};
 use crate::commands::workspace;
 use crate::confirm::{can_ask, confirmed};
-
-/// Files that are shown; JSON and the log have more.
-const MAX_SHOWN: usize = 20;
+use crate::restored_files::{await_end, exit, write_text};
 
 pub(super) fn run(
     context: &Context,
@@ -50,68 +41,9 @@ pub(super) fn run(
         "tree": restored.tree, "undo": restored.undo, "changed": restored.changed, "files": record["files"],
         "left": restored.left, "error": restored.error,
     });
-    context.print(&body, |out| text(out, &restored, &restoring.working_dir))?;
-    Ok(if restored.error.is_none() && restored.left == 0 { Exit::Ok } else { Exit::Failed })
-}
-
-/// Waits for the record that says what came of it: also through the death of the daemon, whose successor finishes it.
-fn await_end(client: &Client, id: &str, after: u64) -> Result<String, Failure> {
-    let (tell, told) = sync_channel(1);
-    let (target, of) = (client.target().clone(), Followed::Session(id.to_owned()));
-    let follow = Follow { target, of, after, attended: false };
-    follow.begin(move |heard| match heard {
-        Heard::Record(line) if is_end(&line) => {
-            let _ = tell.send(Ok(line));
-            false
-        }
-        Heard::Over(failure) => {
-            let _ = tell.send(Err(failure));
-            false
-        }
-        Heard::Deleted | Heard::Reset { .. } => {
-            let gone =
-                anyhow::anyhow!("the session changed in the meantime: what became of its files is not known");
-            let _ = tell.send(Err(Failure::failed("moved", gone).hint("rekindle log says what happened")));
-            false
-        }
-        Heard::Away => {
-            anstream::eprintln!("note: the daemon went away; the next one continues with the files");
-            true
-        }
-        _ => true,
-    });
-    let lost = |_| Failure::failed("lost", anyhow::anyhow!("what became of the files is not known"));
-    told.recv().map_err(lost)?
-}
-
-fn is_end(line: &str) -> bool {
-    let line = Line::parse(line.as_bytes()).ok();
-    let event = line.as_ref().and_then(|line| line.event().ok());
-    matches!(event, Some(Event::SessionFilesRestored(_)))
-}
-
-fn text(out: &mut dyn Write, restored: &SessionFilesRestored<'_>, place: &str) -> Result<(), Failure> {
-    if let Some(error) = &restored.error {
-        writeln!(out, "the files are left as they are: {}", sanitise::line(error))?;
-        return Ok(());
-    }
-    for file in restored.files.iter().take(MAX_SHOWN) {
-        let path = file.path.bytes().unwrap_or_default();
-        let path = String::from_utf8_lossy(&path).into_owned();
-        writeln!(out, "  {:<8}  {}", file.change.as_str(), sanitise::line(&path))?;
-    }
-    if restored.files.len() > MAX_SHOWN {
-        writeln!(out, "  and more; --json has them")?;
-    }
-    let left = match restored.left {
-        0 => String::new(),
-        left => format!(", {} left alone", plural(left, "path")),
-    };
-    writeln!(out, "{} put back in {place}{left}", plural(restored.changed, "file"))?;
-    if let Some(undo) = restored.undo.filter(|_| restored.changed > 0) {
-        let place = shell_word(place);
-        writeln!(out, "to undo it: rekindle workspace restore {} --directory {place}", short_name(&undo))?;
+    context.print(&body, |out| write_text(out, &restored, &restoring.working_dir))?;
+    if !context.json && restored.changed > 0 {
         anstream::eprintln!("the agent is told with its next prompt");
     }
-    Ok(())
+    Ok(exit(&restored))
 }

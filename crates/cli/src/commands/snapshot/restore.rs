@@ -7,11 +7,12 @@ use rekindle_client::{Client, Exit, Failure, read};
 use rekindle_display::hints::ours;
 use rekindle_terminal::sanitise;
 use rekindle_wire::request::NewSnapshotRestore;
-use rekindle_wire::view::{FilesOutcome, RestoredSession, SnapshotDetail};
+use rekindle_wire::view::{RestoredSession, SnapshotDetail};
 
 use super::{Context, LIST, Named};
 use crate::commands::workspace;
 use crate::confirm::{can_ask, confirmed};
+use crate::restored_files::finish;
 
 /// Go on from a snapshot: in a new session, or in the session's place
 ///
@@ -65,10 +66,11 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<Exit, Failure> {
     }
     let new = NewSnapshotRestore { in_place: args.in_place, files: args.files, force: args.force };
     let body = client.post_once(&format!("{path}/restore"), &new)?;
-    if context.json {
-        return context.acknowledge(&body, "");
-    }
     let restored: RestoredSession = read(&body)?;
+    if context.json {
+        context.acknowledge(&body, "")?;
+        return finish(context, &client, &restored.session, restored.files);
+    }
     // The id alone, so that a script can take it.
     writeln!(std::io::stdout(), "{}", restored.session.id)?;
     let behind = restored.session.forked_from.map_or(0, |from| from.seq);
@@ -78,14 +80,12 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<Exit, Failure> {
         }
         None => anstream::eprintln!("continues from {id} after record {behind}"),
     }
-    if restored.files == FilesOutcome::Restored {
-        anstream::eprintln!("files: restored to what they were then; messages wait until that is done");
-    }
+    let exit = finish(context, &client, &restored.session, restored.files)?;
     for warning in &restored.warnings {
         anstream::eprintln!("note: {}: {}", warning.code, sanitise::line(&warning.message));
     }
     anstream::eprintln!("continue with: {}", ours(format_args!("send {} TEXT", restored.session.id)));
-    Ok(Exit::Ok)
+    Ok(exit)
 }
 
 /// Shows what would change.
