@@ -201,7 +201,7 @@ pub(crate) fn latest_offline(home: &Offline) -> Result<SessionId, Failure> {
 
 fn none_here(here: &str) -> Failure {
     Failure::usage("session_unnamed", format!("no session works in {here}"))
-        .hint("name one by the beginning of its id; rekindle ps -a lists them, and rekindle run TEXT starts one here")
+        .hint("rekindle run TEXT starts one here; rekindle ps -a lists those of other directories, which the beginning of their id names")
 }
 
 fn unknown(prefix: &str, sessions: &[SessionId], place: &str) -> Failure {

@@ -196,7 +196,7 @@ impl From<HomeError> for Failure {
     fn from(error: HomeError) -> Failure {
         match &error {
             HomeError::Missing(_) => Failure::unusable("home_missing", error)
-                .hint("name another home with --home PATH or $REKINDLE_HOME; the first command that writes creates one"),
+                .hint("rekindle run TEXT makes one and starts a session; --home PATH or $REKINDLE_HOME names another"),
             HomeError::Newer { .. } => Failure::unusable("home_newer", error)
                 .hint("nothing in it was changed; install the Rekindle that made it, or name another home with --home PATH"),
             HomeError::NotAHome { .. } => {

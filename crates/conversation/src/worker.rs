@@ -179,6 +179,7 @@ impl Worker {
                 if let Ok(diff) =
                     self.client.get::<RunDiff>(&format!("{}/diff?stat=1&run={run}", self.path()))
                 {
+                    lines.push((DIM, "what it did, and what is undone:".into()));
                     lines.extend(stat_lines(&diff));
                 }
             }

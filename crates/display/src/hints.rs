@@ -7,6 +7,8 @@ use std::sync::OnceLock;
 
 use rekindle_terminal::output::shell_word;
 
+use crate::short_id::{SHORTEST, short};
+
 /// What the command line says of whom to speak to.
 static WHOM: OnceLock<String> = OnceLock::new();
 
@@ -23,7 +25,12 @@ pub fn ours(rest: impl Display) -> String {
 
 /// Writes the command that watches a session.
 pub fn attach(session: impl Display) -> String {
-    ours(format_args!("attach {session}"))
+    ours(format_args!("attach {}", brief(session)))
+}
+
+/// Writes an id as tables show it: as much of it as names it, and a line has room for.
+pub fn brief(id: impl Display) -> String {
+    short(&id.to_string(), SHORTEST).to_owned()
 }
 
 fn flags_text(flags: &[(&str, Option<&OsStr>)]) -> String {

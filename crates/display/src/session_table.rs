@@ -6,7 +6,7 @@ use std::io::Write;
 use anstyle::Style;
 use rekindle_client::failure::Failure;
 use rekindle_domain::time::Timestamp;
-use rekindle_terminal::output::{self, BAD, BOLD, DIM, PLAIN, WARN, cut, styled, wrap};
+use rekindle_terminal::output::{self, BAD, BOLD, DIM, PLAIN, WARN, cut, cut_beginning, styled, wrap};
 use rekindle_terminal::sanitise;
 use rekindle_wire::view::{HealthState, SessionView};
 
@@ -116,7 +116,7 @@ fn row(session: &SessionView, len: usize, now: Timestamp) -> Vec<(Style, String)
         (style(session), status),
         (DIM, if is_unknown(session) { String::new() } else { age(session.since, now) }),
         (PLAIN, sanitise::line(&session.agent)),
-        (DIM, home_as_tilde(&sanitise::line(&session.working_dir))),
+        (DIM, cut_beginning(&home_as_tilde(&sanitise::line(&session.working_dir)), output::width() / 3)),
     ]
 }
 

@@ -123,6 +123,20 @@ pub fn cut(text: &str, width: usize) -> String {
     out + "…"
 }
 
+/// Cuts a text to some columns from its beginning: of a path the end says more.
+pub fn cut_beginning(text: &str, width: usize) -> String {
+    if columns(text) <= width {
+        return text.to_owned();
+    }
+    let mut used = 1;
+    let fits = |c: &(usize, char)| {
+        used += c.1.width().unwrap_or(0);
+        used <= width
+    };
+    let begin = text.char_indices().rev().take_while(fits).last().map_or(text.len(), |(begin, _)| begin);
+    format!("…{}", &text[begin..])
+}
+
 /// Breaks a text into lines of at most some columns, each behind an indentation; the first has its own.
 /// Words longer than a line, such as paths and commands, are left whole so that they can be copied.
 pub fn wrap(text: &str, width: usize, first: &str, rest: &str) -> String {
@@ -267,6 +281,8 @@ mod tests {
         assert_eq!(cut("abc", 3), "abc");
         assert_eq!(cut("abcd", 3), "ab…");
         assert_eq!(cut("漢字漢字", 5), "漢字…");
+        assert_eq!((cut_beginning("abc", 3), cut_beginning("abcd", 3)), ("abc".into(), "…cd".into()));
+        assert_eq!((cut_beginning("漢字漢字", 6), cut_beginning("漢字", 1)), ("…漢字".into(), "…".into()));
         assert_eq!(wrap("one two three", 9, "→ ", "  "), "→ one two\n  three");
         assert_eq!(wrap("/a/very/long/path x", 8, "", " "), "/a/very/long/path\n x");
         assert_eq!(wrap("", 8, "  ", ""), "  ");

@@ -6,7 +6,7 @@ use std::io::Write;
 use std::path::Path;
 
 use rekindle_client::{Exit, Failure, read};
-use rekindle_display::hints::ours;
+use rekindle_display::hints::{brief, ours};
 use rekindle_domain::id::RunId;
 use rekindle_wire::request::NewRewind;
 use rekindle_wire::view::{FilesOutcome, RewindPlan, Rewound};
@@ -79,7 +79,11 @@ pub(super) fn run(context: &Context, args: Args) -> Result<Exit, Failure> {
     }
     // The id alone, so that a script can take it.
     writeln!(std::io::stdout(), "{}", rewound.session.id)?;
-    anstream::eprintln!("{id} is closed; this session replaces it, as before {}", plan.run_id);
+    anstream::eprintln!(
+        "{} is closed; this session replaces it, as before {}",
+        brief(&id),
+        brief(plan.run_id)
+    );
     if rewound.files != FilesOutcome::Restored {
         anstream::eprintln!("files: left as they are");
     }
@@ -91,7 +95,12 @@ pub(super) fn run(context: &Context, args: Args) -> Result<Exit, Failure> {
 
 /// Shows what would change.
 fn show(context: &Context, id: &str, plan: &RewindPlan) -> Result<(), Failure> {
-    anstream::eprintln!("{id} goes back to before {}, after record {}", plan.run_id, plan.seq);
+    anstream::eprintln!(
+        "{} goes back to before {}, after record {}",
+        brief(id),
+        brief(plan.run_id),
+        plan.seq
+    );
     match plan.tree {
         Some(tree) if context.server.is_none() => {
             workspace::show_changes(context, Path::new(&plan.working_dir), tree)

@@ -245,7 +245,8 @@ fn whoever_answers_too_late_is_told_who_was_faster() {
     lab.ran(&["answer", &wait, "yes"]).exits(0);
     lab.reach("here");
     let late = lab.ran(&["answer", &wait, "no"]).exits(1);
-    late.tells("too late: it was answered by you: Allow; your answer (Reject) was not used").tells(&id);
+    late.tells("too late: it was answered by you: Allow; your answer (Reject) was not used")
+        .tells(&id[5..15]);
     let late = lab.ran(&["answer", &wait, "no", "--json"]).exits(1);
     assert_eq!(late.error_code(), "token_consumed");
     // Whoever did not hear that it was taken may say it again.
@@ -299,7 +300,7 @@ fn a_wait_whose_agent_is_gone_is_void_and_the_open_one_is_meant() {
         let told = told.split_whitespace().collect::<Vec<_>>().join(" ");
         assert!(told.contains("its agent is gone: an answer starts a new run"), "{told}");
     }
-    lab.ran(&["answer", "yes"]).exits(0).tells(&lab.hint(&format!("attach {lives}")));
+    lab.ran(&["answer", "yes"]).exits(0).tells(&lab.hint(&format!("attach {}", &lives[5..15])));
     assert_eq!(lab.wait_end(&lives), "completed");
 }
 
@@ -316,7 +317,7 @@ fn send_goes_to_this_directorys_latest_session_or_to_a_beginning() {
     assert_eq!(piped.exits(0).out, "four\n");
     std::fs::write(lab.path("work/task.md"), "say five\n").expect("a file");
     assert_eq!(lab.ran(&["send", &id, "-f", "task.md"]).exits(0).out, "five\n");
-    lab.ran(&["send", "--detach", "barrier here"]).exits(0).tells("sent").tells(&id);
+    lab.ran(&["send", "--detach", "barrier here"]).exits(0).tells("sent").tells(&id[5..15]);
     lab.reach("here");
     lab.ran(&["send", "-d", "say six"]).exits(0).tells("queued");
     let queued: Value = lab.ran(&["send", "-d", "say seven", "--json"]).exits(0).json();

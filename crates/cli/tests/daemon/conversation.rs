@@ -116,7 +116,10 @@ fn a_message_is_typed_and_its_answer_seen_and_leaving_says_how_to_come_back() {
     talk.types("/detach\r");
     assert_eq!(talk.end(), Some(0));
     let text = talk.text();
-    assert!(text.contains(&lab.hint(&format!("attach {id}"))) && text.contains("left. Come back"), "{text}");
+    assert!(
+        text.contains(&lab.hint(&format!("attach {}", &id[5..15]))) && text.contains("left. Come back"),
+        "{text}"
+    );
     assert!(!text.contains("> \n") && !text.trim_end().ends_with('>'), "the line is gone: {text}");
     assert_eq!((lab.prompted("say second"), lab.count(&id, "message.user")), (1, 3));
 }
@@ -303,7 +306,10 @@ fn commands_do_what_they_say() {
     talk.see("\nin the fork\n");
     talk.types(CTRL_D);
     assert_eq!(talk.end(), Some(0));
-    assert!(!talk.text().contains(&lab.hint(&format!("attach {id}\n"))), "it is the fork to come back to");
+    assert!(
+        !talk.text().contains(&lab.hint(&format!("attach {}\n", &id[5..15]))),
+        "it is the fork to come back to"
+    );
 }
 
 #[test]

@@ -197,7 +197,7 @@ fn a_detached_run_prints_its_id_alone_and_works_on() {
     let ran = lab.run_demo(&["-d", "say hi"], Stdin::HeldOpen).exits(0);
     let id = ran.out.trim_end().to_owned();
     assert_eq!(ran.out, format!("{id}\n"));
-    let ran = ran.tells(&lab.hint(&format!("attach {id}")));
+    let ran = ran.tells(&lab.hint(&format!("attach {}", &id[5..15])));
     assert!(ran.err.lines().count() == 1, "{ran:?}");
     assert_eq!(lab.ran(&["attach", &id]).exits(0).out, "hi\n");
 }

@@ -136,7 +136,7 @@ fn ctrl_c_leaves_and_attach_comes_back() {
     terminal.press(CTRL_C);
     assert_eq!(terminal.end(), Some(130));
     let id = session(&lab);
-    assert!(terminal.text().contains(&lab.hint(&format!("attach {id}"))), "{}", terminal.text());
+    assert!(terminal.text().contains(&lab.hint(&format!("attach {}", &id[5..15]))), "{}", terminal.text());
     assert_eq!(lab.status(&id), "running");
     let mut again = Pty::start(&watch(&lab, &["attach"]), 80);
     again.see("> say one");

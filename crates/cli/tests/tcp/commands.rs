@@ -68,7 +68,7 @@ fn every_command_that_speaks_http_works() {
     let waits = there.begin("ask may I?", &["--detach"]);
     assert_eq!(waits.status.code(), Some(0), "{}", words(&waits));
     // Whoever copies a hint asks there again.
-    let hint = format!("watch it with: rekindle --server {} attach sess_", there.url);
+    let hint = format!("watch it with: rekindle --server {} attach ", there.url);
     assert!(words(&waits).contains(&hint), "{}", words(&waits));
     let other = String::from_utf8_lossy(&waits.stdout).trim().to_owned();
     there.lab.wait_status(&other, "waiting");

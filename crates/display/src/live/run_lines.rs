@@ -39,11 +39,12 @@ pub(super) fn run_lines(event: &Event<'_>, blobs: &Payloads) -> Vec<Piece> {
         Event::RunAdopted(_) => vec![line(COURSE, "a new daemon took over the run; nothing is lost")],
         Event::RunCancelRequested(request) => {
             let dropped = request.dropped.iter().map(|message| Piece::Dropped(message.to_string()));
+            // Who has asked for it is named behind, when it has happened.
             let why = match request.why {
                 CancelReason::NewMessage => ": another message takes its place",
                 _ => "",
             };
-            let said = clean_line(WARN, format!("stopping{}{why}", by(request.by.as_deref())));
+            let said = line(WARN, format!("stopping{why}"));
             std::iter::once(said).chain(dropped).collect()
         }
         Event::RunDrift(found) => vec![Piece::Drifted(Box::new(found.drift.clone()))],
@@ -61,7 +62,9 @@ pub(super) fn run_lines(event: &Event<'_>, blobs: &Payloads) -> Vec<Piece> {
             vec![said, ended(&failed.run_id, RunEnd::Failed)]
         }
         Event::RunCancelled(cancelled) => {
-            let said = clean_line(WARN, format!("cancelled{}", by(cancelled.by.as_deref())));
+            // The daemon does it for somebody, who was named before, or for a reason.
+            let who = cancelled.by.as_deref().filter(|who| *who != "daemon");
+            let said = clean_line(WARN, format!("cancelled{}", by(who)));
             vec![said, ended(&cancelled.run_id, RunEnd::Cancelled)]
         }
         Event::RunInterrupted(cut) => {

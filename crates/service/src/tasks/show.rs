@@ -161,10 +161,17 @@ fn view(task: &Task) -> TaskView {
     }
 }
 
+/// Writes a time for people: nobody waits for a thousandth of a second.
+fn to_the_second(at: Timestamp) -> String {
+    let text = at.to_string();
+    let second = text.get(..19).unwrap_or(&text).replace('T', " ");
+    format!("{second} UTC")
+}
+
 /// Says what a task waits for.
 pub(super) fn why_text(why: &Why<'_>) -> String {
     match why {
-        Why::Held(Hold::Until(at)) => format!("not before {at}"),
+        Why::Held(Hold::Until(at)) => format!("not before {}", to_the_second(*at)),
         Why::Held(Hold::After(task)) => format!("after {task}"),
         Why::Held(Hold::DependencyFailed(task)) => format!("{task} has not ended successfully"),
         Why::Held(Hold::MissingVariables(names)) => format!("env_missing: {}", names.join(", ")),
@@ -172,7 +179,7 @@ pub(super) fn why_text(why: &Why<'_>) -> String {
         Why::Agent(agent) => format!("the limit of running tasks with {agent} is reached"),
         Why::Label(label) => format!("the limit of running tasks with the label {label} is reached"),
         Why::Directory(By::Run(run)) => format!("{run} is working in its directory"),
-        Why::DayBudget(until) => format!("the budget of the day is used up, until {until}"),
+        Why::DayBudget(until) => format!("the budget of the day is used up, until {}", to_the_second(*until)),
         Why::Directory(By::Task(task)) => format!("{task} is working in its directory, or about to"),
     }
 }
