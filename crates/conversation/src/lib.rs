@@ -13,6 +13,7 @@ mod painter;
 mod survey;
 mod talk;
 mod terminal;
+mod window;
 mod worker;
 
 pub use talk::{Conversation, Greeting, is_possible, obstacle};

@@ -74,11 +74,6 @@ impl<W: Write> Painter<W> {
         }
     }
 
-    /// Returns how many columns the terminal has.
-    pub(crate) fn width(&self) -> usize {
-        self.width
-    }
-
     /// Adds a piece to the conversation, if it is one to be shown.
     pub(crate) fn show(&mut self, piece: &Piece) {
         match piece {
@@ -153,16 +148,18 @@ impl<W: Write> Painter<W> {
         }
     }
 
-    /// Goes behind the line that goes on. Its last row is written again: where a row is full, nothing else brings the cursor there.
-    /// Nothing is erased before that: a terminal whose row is erased from its beginning forgets that the one above goes on in it, and
-    /// does not wrap the two anew together.
+    /// Goes behind the line that goes on. As little of it as can be is written again, and nothing is erased: where a window has got
+    /// narrower and that is not known yet, a row that is written again would take two.
     fn return_to_line(&mut self) {
         let (At::Fresh, Some(style)) = (self.at, self.open) else { return };
         self.up(1);
         self.bytes.push('\r');
-        self.bytes += &self.style(style, self.flow.row());
-        if !self.flow.is_full() {
-            self.bytes.push_str("\x1b[K");
+        let (column, text) = self.flow.way_back();
+        if column > 0 {
+            self.bytes.push_str(&format!("\x1b[{column}C"));
+        }
+        if !text.is_empty() {
+            self.bytes += &self.style(style, text);
         }
         self.at = At::Open;
     }

@@ -16,9 +16,9 @@ use rekindle_terminal::{is_foreground, on_exit_signal};
 
 use crate::core::{Core, Effect, Event, News, Reply, Request, Standing};
 use crate::feed::Feed;
-use crate::painter::Painter;
 use crate::survey::survey;
 use crate::terminal::{self, size};
+use crate::window::Window;
 use crate::worker::{Letters, Worker, standing};
 
 /// Words that wait for what is heard next are shown when nothing is heard for this long.
@@ -104,7 +104,7 @@ impl Conversation {
         let colours = anstream::AutoStream::choice(&io::stdout()) != anstream::ColorChoice::Never;
         let mut talk = Talk {
             core: Core::new(session.clone(), standing),
-            painter: Painter::new(io::stdout(), colours, size().0),
+            window: Window::new(io::stdout(), colours, size().0),
             feed: Feed::new(payloads.clone(), after),
             payloads,
             target,
@@ -117,9 +117,8 @@ impl Conversation {
             heard: Instant::now(),
         };
         // In front of everything: what it is about, then how it is held.
-        let title = cut(&greeting.title, talk.painter.width());
-        talk.painter.show(&Piece::Line((BOLD, title)));
-        talk.painter.show(&Piece::Line((DIM, greeting.about)));
+        talk.window.show(Piece::Line((BOLD, cut(&greeting.title, size().0))));
+        talk.window.show(Piece::Line((DIM, greeting.about)));
         for fact in known {
             // Nothing of what was before is to be done.
             drop(talk.core.handle(Event::Heard(News::Fact(fact)), Duration::ZERO));
@@ -128,7 +127,7 @@ impl Conversation {
             talk.follow(session, after);
         }
         let exit = talk.run(&inputs);
-        let finished = talk.painter.finish();
+        let finished = talk.window.finish(size().0);
         // The terminal is given back before anything else is said.
         drop(terminal);
         // Whoever was sent away may have no terminal any more.
@@ -141,7 +140,7 @@ impl Conversation {
 
 struct Talk {
     core: Core,
-    painter: Painter<Stdout>,
+    window: Window<Stdout>,
     feed: Feed,
     payloads: Payloads,
     target: Target,
@@ -161,12 +160,12 @@ impl Talk {
         loop {
             self.draw()?;
             let settling = self.feed.waits().then_some(SETTLED);
-            let rest = settling.into_iter().fold(self.core.rest(self.began.elapsed()), Duration::min);
+            let now = self.began.elapsed();
+            let rests = [Some(self.core.rest(now)), settling, self.window.held(now)];
+            let rest = rests.into_iter().flatten().min().unwrap_or_default();
             // We hold a sender ourselves: nothing but time ends a wait for nothing.
             let first = inputs.recv_timeout(rest).ok();
-            // Before anything is written: what stands there has been wrapped anew already.
-            self.painter.resize(size().0);
-            self.core.resize(self.painter.width());
+            self.core.resize(size().0);
             let mut exit = self.take(first)?;
             for input in inputs.try_iter().take(MAX_AT_ONCE) {
                 exit = match exit {
@@ -181,8 +180,8 @@ impl Talk {
     }
 
     fn draw(&mut self) -> Result<(), Failure> {
-        let panel = self.core.panel(self.painter.width(), size().1, self.began.elapsed());
-        Ok(self.painter.draw(&panel)?)
+        let ((width, height), now) = (size(), self.began.elapsed());
+        Ok(self.window.draw(width, now, || self.core.panel(width, height, now))?)
     }
 
     /// Takes what came in, or that nothing did.
@@ -224,7 +223,7 @@ impl Talk {
     fn handle(&mut self, event: Event) -> Result<Option<Exit>, Failure> {
         for effect in self.core.handle(event, self.began.elapsed()) {
             match effect {
-                Effect::Show(piece) => self.painter.show(&piece),
+                Effect::Show(piece) => self.window.show(piece),
                 // The worker ends with us.
                 Effect::Ask(request) => drop(self.ask.send(request)),
                 Effect::Follow { session, after } => self.follow(session, after),

@@ -41,14 +41,15 @@ pub struct Flow {
 }
 
 impl Flow {
-    /// Returns what stands on the last row.
-    pub fn row(&self) -> &str {
-        &self.row
-    }
-
-    /// Tells whether the last row is full: the terminal's cursor stands on its last character.
-    pub fn is_full(&self) -> bool {
-        self.width > 0 && self.columns >= self.width
+    /// Returns how the cursor gets behind what stands on the last row: the column to go to, and what is to be written there. That is
+    /// the last character where the row is full, since nothing else brings the cursor behind it, and the whole row where terminals
+    /// differ in how many columns something takes.
+    pub fn way_back(&self) -> (usize, &str) {
+        if self.row.graphemes(true).any(|shown| shown.chars().nth(1).is_some()) {
+            return (0, &self.row);
+        }
+        let last = self.row.graphemes(true).next_back().unwrap_or_default();
+        if self.columns >= self.width { (self.columns - last.width(), last) } else { (self.columns, "") }
     }
 
     /// Adds text without line ends, in a terminal of so many columns; returns what is to be done. Tabs become blanks.

@@ -35,7 +35,7 @@ impl Terminal {
                     }
                 }
             }
-            let row = self.flow.row().to_owned();
+            let row = self.flow.row.clone();
             assert_eq!(*self.last(), row);
         }
         self
@@ -118,7 +118,7 @@ fn another_width_breaks_what_comes_and_leaves_what_was_broken() {
     assert_eq!(terminal.rows(), ["one two", "three four five six"]);
     // The terminal wraps what stands there in its own way.
     terminal.flow.resize(8);
-    assert_eq!((terminal.flow.row(), terminal.flow.is_full()), ("six", false));
+    assert_eq!((terminal.flow.row.as_str(), terminal.flow.way_back()), ("six", (3, "")));
     terminal.rows = vec!["three fo".into(), "ur five".into(), "six".into()];
     terminal.width = 8;
     terminal.push(" seven");
@@ -136,6 +136,25 @@ fn what_stands_in_between_leaves_the_row_free() {
     let mut flow = Flow::default();
     assert_eq!(flow.push("one tw", 6), [Step::Write("one tw".into())]);
     let back = [Step::TakeBack(4), Step::Break, Step::Write("two".into())];
-    assert_eq!((flow.is_full(), flow.push("o", 6)), (true, back.to_vec()));
+    assert_eq!(flow.push("o", 6), back);
     assert_eq!(flow.push("abc def", 6).last(), Some(&Step::Write("def".into())));
+}
+
+#[test]
+fn the_way_back_writes_again_only_what_it_must() {
+    for (text, back) in [
+        ("", (0, "")),
+        ("one", (3, "")),
+        ("one tw", (5, "w")),
+        // A row that is one column short of full, because the next character needs two.
+        ("a漢字", (5, "")),
+        ("漢字漢", (4, "漢")),
+        // Terminals differ in how many columns these take.
+        ("👨‍👩‍👧 x", (0, "👨‍👩‍👧 x")),
+        ("e\u{301}x", (0, "e\u{301}x")),
+    ] {
+        let mut flow = Flow::default();
+        flow.push(text, 6);
+        assert_eq!(flow.way_back(), back, "{text}");
+    }
 }
