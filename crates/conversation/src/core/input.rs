@@ -154,9 +154,14 @@ impl Core {
         }
     }
 
-    fn set(&mut self, change: ChangeOf) {
-        self.own_changes.push(change.clone());
-        self.ask(Request::Set(change));
+    fn set(&mut self, chosen: Result<ChangeOf, String>) {
+        match chosen {
+            Ok(change) => {
+                self.own_changes.push(change.clone());
+                self.ask(Request::Set(change));
+            }
+            Err(refusal) => self.say(WARN, format!("not changed: {refusal}")),
+        }
     }
 
     fn run(&mut self, command: Slash, argument: &str, line: &str) {
@@ -179,12 +184,12 @@ impl Core {
                 lines.into_iter().for_each(|line| self.line(line));
             }
             Slash::Mode => {
-                let found = slash_commands::find(&self.status.modes, argument).map(|mode| mode.id.clone());
-                self.set(ChangeOf::Mode(found.unwrap_or_else(|| argument.to_owned())));
+                let chosen = slash_commands::choose("mode", &self.status.modes, argument);
+                self.set(chosen.map(ChangeOf::Mode));
             }
             Slash::Model => {
-                let found = slash_commands::find(&self.status.models, argument).map(|model| model.id.clone());
-                self.set(ChangeOf::Model(found.unwrap_or_else(|| argument.to_owned())));
+                let chosen = slash_commands::choose("model", &self.status.models, argument);
+                self.set(chosen.map(ChangeOf::Model));
             }
             Slash::Diff => self.ask(Request::Diff),
             Slash::Rewind => match (argument, self.planned.take()) {

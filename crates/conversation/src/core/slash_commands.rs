@@ -48,6 +48,9 @@ const KEYS: &[&str] = &[
     "A question is answered by its number, y or n on an empty line, or by a word.",
 ];
 
+/// Most modes or models that are named where another one was asked for.
+const MOST_NAMED: usize = 20;
+
 /// Columns of names beside which what they do is lined up: a longer one moves its own line only.
 const MAX_NAME: usize = 24;
 
@@ -158,6 +161,21 @@ pub(super) fn help(theirs: &[AgentCommand], width: usize) -> Vec<Styled> {
 pub(super) fn find<'a>(offers: &'a [Offer], name: &str) -> Option<&'a Offer> {
     let named = offers.iter().find(|offer| offer.id == name);
     named.or_else(|| offers.iter().find(|offer| offer.name.eq_ignore_ascii_case(name)))
+}
+
+/// Returns the id of the mode or model that a name means, or why there is none. Where nothing is known of what the agent offers, it is
+/// the name itself: only the agent can refuse that.
+pub(super) fn choose(what: &str, offers: &[Offer], name: &str) -> Result<String, String> {
+    match find(offers, name) {
+        Some(offer) => Ok(offer.id.clone()),
+        None if offers.is_empty() => Ok(name.to_owned()),
+        None => {
+            let ids: Vec<&str> = offers.iter().take(MOST_NAMED).map(|offer| offer.id.as_str()).collect();
+            let more = offers.len().saturating_sub(MOST_NAMED);
+            let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+            Err(format!("the agent has no {what} {name:?}; it offers: {}{more}", ids.join(", ")))
+        }
+    }
 }
 
 /// Lists modes or models; the one that is asked for is marked, or else the agent's own choice.

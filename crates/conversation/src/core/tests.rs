@@ -449,6 +449,30 @@ fn commands_are_asked_of_the_daemon() {
 }
 
 #[test]
+fn a_mode_or_model_that_is_not_offered_is_not_asked_for() {
+    let mut talk = Talk::new();
+    let offer = |id: &str, name: &str| Offer { id: id.into(), name: name.into(), current: false };
+    let offers = |modes| News::Fact(Fact::Offers { modes, models: Vec::new() });
+    let types = |talk: &mut Talk, line: &str| {
+        talk.types(line);
+        talk.key(Key::Enter)
+    };
+    // It is not known yet what there is.
+    let asked = Effect::Ask(Request::Set(ChangeOf::Mode("nope".into())));
+    assert_eq!(types(&mut talk, "/mode nope").last(), Some(&asked));
+    talk.hear(offers(vec![offer("m1", "Careful"), offer("m2", "Fast")]));
+    let refused = types(&mut talk, "/mode nope");
+    assert!(!refused.iter().any(|effect| matches!(effect, Effect::Ask(_))), "{refused:?}");
+    let said = r#"not changed: the agent has no mode "nope"; it offers: m1, m2"#;
+    assert_eq!(lines(&refused), ["> /mode nope", said]);
+    let asked = Effect::Ask(Request::Set(ChangeOf::Model("opus".into())));
+    assert_eq!(types(&mut talk, "/model opus").last(), Some(&asked), "nothing is known of models");
+    talk.hear(offers((0..50).map(|number| offer(&format!("n{number}"), "")).collect()));
+    let many = lines(&types(&mut talk, "/mode nope")).pop().expect("a line");
+    assert!(many.ends_with(", n18, n19 and 30 more"), "{many}");
+}
+
+#[test]
 fn a_rewind_or_fork_goes_on_in_the_other_session() {
     let mut talk = Talk::new();
     talk.is_asked("wait_1");
