@@ -13,7 +13,7 @@ use crate::layout::{columns, rows};
 /// Rows of a tool's line that are taken back when it changes: more may have left the screen.
 const MAX_TOOL_ROWS: usize = 8;
 
-/// What a command of ours begins with.
+/// What a line begins with that is a command of ours to be typed. What people, agents and tools say stands behind a mark or blanks.
 const COMMAND: &str = "rekindle ";
 
 /// Parts of a row and how they look.
@@ -179,7 +179,7 @@ impl<W: Write> Painter<W> {
         self.end_line();
         self.tool = None;
         // What commands a terminal is laid out already, and a command to be typed is left whole, so that it can be copied.
-        let is_whole = text.contains('\x1b') || text.contains(COMMAND);
+        let is_whole = text.contains('\x1b') || text.starts_with(COMMAND);
         let written = if is_whole { text.to_owned() } else { wrap_lines(text, self.width) };
         for row in written.split('\n') {
             self.bytes += &self.style(style, row);

@@ -248,14 +248,14 @@ impl Core {
         for text in self.outbox.unacknowledged() {
             self.say(DIM, format!("it is not known whether this message was sent: {text}"));
         }
-        let said = match &self.session {
-            None => "left; nothing was sent".to_owned(),
+        match self.session.clone() {
+            None => self.say(DIM, "left; nothing was sent"),
             Some(session) => {
                 let works = if self.status.is_working() { "; the agent keeps working" } else { "" };
-                format!("left{works}. Come back with: {}", attach(session))
+                self.say(DIM, format!("left{works}. Come back with:"));
+                self.say(DIM, attach(&session));
             }
-        };
-        self.say(DIM, said);
+        }
         self.effects.push(Effect::Leave(exit));
     }
 }

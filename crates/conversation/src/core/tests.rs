@@ -379,13 +379,13 @@ fn leaving_says_how_to_come_back_and_waits_for_what_was_sent() {
         let key = if leave.is_empty() { Key::EndOfInput } else { Key::Enter };
         assert_eq!(talk.key(key), [], "the message is on its way");
         let left = talk.handle(Event::Reply(Reply::Sent { number: 1, began: None }));
-        assert_eq!(lines(&left), ["left; the agent keeps working. Come back with: rekindle attach 1"]);
+        assert_eq!(lines(&left), ["left; the agent keeps working. Come back with:", "rekindle attach 1"]);
         assert_eq!(left.last(), Some(&Effect::Leave(Exit::Ok)));
     }
     let mut talk = Talk::new();
     talk.piece(Piece::Ended("run_1".into(), RunEnd::Completed { stop_reason: None }));
     let left = talk.handle(Event::Signal);
-    assert_eq!(lines(&left), ["left. Come back with: rekindle attach 1"]);
+    assert_eq!(lines(&left), ["left. Come back with:", "rekindle attach 1"]);
     assert_eq!(left.last(), Some(&Effect::Leave(Exit::Detached)));
 }
 

@@ -213,6 +213,23 @@ fn lines_are_broken_between_words_and_go_on_indented() {
     seen.is(&["    $ echo deployed", "      to the staging", "      server", "done", ">"]);
 }
 
+/// It may be copied whole; what others say of one is broken like everything else.
+#[test]
+fn a_command_of_ours_stays_one_line() {
+    let mut seen = Seen::new(20, 12);
+    for line in [
+        "left. Come back with:",
+        "rekindle attach sess_1",
+        "  $ rekindle run tests > log",
+        "> rekindle run all tests",
+    ] {
+        seen.line(line);
+    }
+    seen.draw(&[">"]);
+    let said = ["  $ rekindle run", "    tests > log", "> rekindle run all", "  tests", ">"];
+    seen.is(&[&["left. Come back", "  with:", "rekindle attach sess_1"][..], &said].concat());
+}
+
 #[test]
 fn without_colours_there_are_none() {
     let mut painter = Painter::new(Vec::new(), false, 20);
