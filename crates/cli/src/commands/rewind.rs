@@ -79,11 +79,7 @@ pub(super) fn run(context: &Context, args: Args) -> Result<Exit, Failure> {
     }
     // The id alone, so that a script can take it.
     writeln!(std::io::stdout(), "{}", rewound.session.id)?;
-    anstream::eprintln!(
-        "{} is closed; this session replaces it, as before {}",
-        brief(&id),
-        brief(plan.run_id)
-    );
+    anstream::eprintln!("{} is closed; this session replaces it, as of record {}", brief(&id), plan.seq);
     if rewound.files != FilesOutcome::Restored {
         anstream::eprintln!("files: left as they are");
     }
@@ -95,12 +91,7 @@ pub(super) fn run(context: &Context, args: Args) -> Result<Exit, Failure> {
 
 /// Shows what would change.
 fn show(context: &Context, id: &str, plan: &RewindPlan) -> Result<(), Failure> {
-    anstream::eprintln!(
-        "{} goes back to before {}, after record {}",
-        brief(id),
-        brief(plan.run_id),
-        plan.seq
-    );
+    anstream::eprintln!("{} goes back to record {}, before {}", brief(id), plan.seq, plan.run_id);
     match plan.tree {
         Some(tree) if context.server.is_none() => {
             workspace::show_changes(context, Path::new(&plan.working_dir), tree)
