@@ -5,8 +5,8 @@ use std::io::{self, Write};
 
 use anstyle::Style;
 use rekindle_display::live::Piece;
-use rekindle_terminal::flow::{Flow, Step};
 use rekindle_terminal::output::{DIM, PLAIN, styled, wrap_lines};
+use rekindle_terminal::word_wrap::{Flow, Step};
 
 use crate::layout::{columns, rows};
 

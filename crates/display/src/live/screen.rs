@@ -5,8 +5,8 @@ use std::io::{self, IsTerminal, Write};
 
 use anstream::ColorChoice;
 use anstyle::Style;
-use rekindle_terminal::flow::{Flow, Step};
 use rekindle_terminal::output::{self, DIM, PLAIN, WARN, columns, styled};
+use rekindle_terminal::word_wrap::{Flow, Step};
 
 use super::diff::Styled;
 use super::piece::{Piece, drift_lines};

@@ -4,7 +4,7 @@
 use unicode_segmentation::UnicodeSegmentation;
 use unicode_width::UnicodeWidthStr;
 
-use crate::fence::Fence;
+use crate::code_fence::Fence;
 
 /// Columns between two stops of a tab.
 const TAB: usize = 8;
