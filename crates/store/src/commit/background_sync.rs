@@ -40,16 +40,18 @@ pub(super) struct FailedSync {
     pub(super) error: io::Error,
 }
 
-/// Logs that are written at once: enough that a disk, and its journal, take them in one go, and not so many that an append
+/// Logs that a thread writes at once: enough that a disk, and its journal, take them in one go, and not so many that an append
 /// waits behind them.
 const AT_ONCE: usize = 64;
 
+/// Logs of a round for each thread that syncs them beside appends: the syncs of appends wait behind those of others, so that few logs
+/// are left to one thread; of thousands one thread would take so long that appends have to wait for it.
+const LOGS_A_THREAD: usize = 512;
+
 /// Makes logs durable on so many threads; returns those that could not be.
-///
-/// One thread is for whoever does this beside appends: their syncs would wait behind those of the others.
 pub(super) fn sync_logs(home: &HomeFiles, logs: Vec<LogSync>, threads: usize) -> Vec<FailedSync> {
     let mut outcomes = Vec::with_capacity(logs.len());
-    for logs in logs.chunks(AT_ONCE) {
+    for logs in logs.chunks(AT_ONCE * threads) {
         logs.iter().for_each(|sync| sync.log.begin_write_back(sync.new.start));
         outcomes.extend(map_on_threads(threads, logs, |sync| sync.run(home)));
     }
@@ -57,6 +59,11 @@ pub(super) fn sync_logs(home: &HomeFiles, logs: Vec<LogSync>, threads: usize) ->
         outcome.err().map(|error| FailedSync { stream: sync.stream, log: sync.log, error })
     };
     logs.into_iter().zip(outcomes).filter_map(failed).collect()
+}
+
+/// Returns how many threads sync so many logs beside appends.
+fn threads_beside_appends(logs: usize, most: usize) -> usize {
+    logs.div_ceil(LOGS_A_THREAD).clamp(1, most)
 }
 
 /// The syncs of a round, one after the other.
@@ -103,8 +110,9 @@ impl Syncer {
         };
         let (sender, outcome) = mpsc::sync_channel(1);
         let over = over.clone();
+        let threads = threads_beside_appends(logs.len(), home.disk.parallel_syncs());
         thread.begin(move || {
-            let _ = sender.send(sync_logs(&home, logs, 1));
+            let _ = sender.send(sync_logs(&home, logs, threads));
             over();
         });
         SyncRound::Thread(outcome)
@@ -145,5 +153,17 @@ impl SyncRound {
             SyncRound::Thread(outcome) => outcome.recv().expect(DIED),
             SyncRound::Steps(syncs) => syncs.finish(),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn few_logs_are_left_to_one_thread_and_thousands_to_several() {
+        let threads = |logs| threads_beside_appends(logs, 8);
+        assert_eq!([0, 1, 512, 513, 3072, 100_000].map(threads), [1, 1, 1, 2, 6, 8]);
+        assert_eq!(threads_beside_appends(100_000, 1), 1);
     }
 }
