@@ -5,6 +5,7 @@ use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::ScopedJoinHandle;
 use std::time::Instant;
 
 use anyhow::Context as _;
@@ -74,35 +75,57 @@ impl Raw {
 
     /// Has every producer append these records so many times, each after the one before is on disk.
     pub(crate) fn append_lines(&mut self, each: usize, lines: &[&[u8]]) -> anyhow::Result<[f64; 1]> {
+        self.append_lines_and(each, lines, || Ok(()))
+    }
+
+    /// The same, with something else that a producer does each time before it begins again.
+    pub(crate) fn append_lines_and(
+        &mut self,
+        each: usize,
+        lines: &[&[u8]],
+        also: impl Fn() -> std::io::Result<()> + Sync,
+    ) -> anyhow::Result<[f64; 1]> {
         self.lock().closed = false;
         let (raw, begin) = (&*self, self.end);
         let start = Instant::now();
         let written = std::thread::scope(|scope| {
             let committer = scope.spawn(move || raw.commit(begin));
             let producers: Vec<_> =
-                (0..PRODUCERS).map(|_| scope.spawn(|| raw.produce(each, lines))).collect();
-            for producer in producers {
-                producer.join().expect("a producer does not panic");
-            }
+                (0..PRODUCERS).map(|_| scope.spawn(|| raw.produce(each, lines, &also))).collect();
+            let join =
+                |producer: ScopedJoinHandle<'_, _>| producer.join().expect("a producer does not panic");
+            let produced: std::io::Result<()> = producers.into_iter().try_for_each(join);
             raw.lock().closed = true;
             raw.filled.notify_one();
-            committer.join().expect("the committer does not panic")
+            produced.and(committer.join().expect("the committer does not panic"))
         });
         let rate = rate(each * PRODUCERS * lines.len(), start.elapsed());
         self.end = written?;
         Ok([rate])
     }
 
-    fn produce(&self, each: usize, lines: &[&[u8]]) {
-        for line in std::iter::repeat_n(lines, each).flatten() {
-            let mut queue = self.lock();
-            queue.lines.extend_from_slice(line);
-            queue.taken_in += 1;
-            let mine = queue.taken_in;
-            self.filled.notify_one();
-            while queue.durable < mine {
-                queue = self.synced.wait(queue).unwrap_or_else(PoisonError::into_inner);
-            }
+    fn produce(
+        &self,
+        each: usize,
+        lines: &[&[u8]],
+        also: impl Fn() -> std::io::Result<()>,
+    ) -> std::io::Result<()> {
+        for _ in 0..each {
+            lines.iter().for_each(|line| self.append_line(line));
+            also()?;
+        }
+        Ok(())
+    }
+
+    /// Appends one record and waits until it is on disk.
+    fn append_line(&self, line: &[u8]) {
+        let mut queue = self.lock();
+        queue.lines.extend_from_slice(line);
+        queue.taken_in += 1;
+        let mine = queue.taken_in;
+        self.filled.notify_one();
+        while queue.durable < mine {
+            queue = self.synced.wait(queue).unwrap_or_else(PoisonError::into_inner);
         }
     }
 

@@ -1,10 +1,11 @@
-//! Thirty-two runs at once, each of which waits for every append. Raw: a bare group commit of the same bytes.
+//! Thirty-two runs at once, each of which waits for every append. Raw: a bare group commit of the same bytes, and where
+//! sessions begin with the steps, a file for each that nobody syncs.
 
 use std::time::Instant;
 
 use rekindle_store::Store;
 
-use super::{What, bytes_of_step, start, step};
+use super::{RawSessions, What, bytes_of_step, start, step};
 use crate::context::Context;
 use crate::home;
 use crate::measure::{Rounds, interleave, rate};
@@ -29,7 +30,9 @@ pub(crate) fn run(context: &Context) -> anyhow::Result<Vec<Row>> {
         let lines: Vec<&[u8]> = bytes.iter().map(Vec::as_slice).collect();
         let mut raw = append_many::Raw::create(&dir.path().join("raw"))?;
         // It counts appends, of which a step has two.
-        let raw = || raw.append_lines(each, &lines).map(|[appends]| [appends / lines.len() as f64]);
+        let sessions = RawSessions::new(dir.path());
+        let make = || sessions.make(what, lines[0]);
+        let raw = || raw.append_lines_and(each, &lines, make).map(|[appends]| [appends / lines.len() as f64]);
         let [steps] = interleave(text, rounds, raw, || ours(&store, &mut runs, what, each))?;
         rows.push(Row::compared(text, Unit::PerSecond, &steps, Target::RatioAtLeast(0.5)));
         if what == What::Ledger {

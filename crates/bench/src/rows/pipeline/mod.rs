@@ -6,6 +6,11 @@ pub(super) mod many_runs;
 pub(super) mod resume;
 pub(super) mod step;
 
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+
 use rekindle_domain::chain::Link;
 use rekindle_domain::line::{Draft, Envelope, write};
 use rekindle_store::Store;
@@ -45,6 +50,27 @@ fn step(store: &Store, run: &mut PipelineRun, what: What) -> anyhow::Result<()> 
         store.close_session(session);
     }
     Ok(())
+}
+
+/// Files of sessions as a raw program makes them: the contract wants one for each, and nobody syncs it.
+struct RawSessions {
+    directory: PathBuf,
+    made: AtomicU64,
+}
+
+impl RawSessions {
+    fn new(directory: &Path) -> RawSessions {
+        RawSessions { directory: directory.to_owned(), made: AtomicU64::new(0) }
+    }
+
+    /// Makes the next one with what a step begins with, if a session belongs to what is appended.
+    fn make(&self, what: What, begun: &[u8]) -> io::Result<()> {
+        if what == What::Ledger {
+            return Ok(());
+        }
+        let number = self.made.fetch_add(1, Ordering::Relaxed);
+        fs::write(self.directory.join(format!("session-{number}")), begun)
+    }
 }
 
 /// Returns what the two appends of a step write into the logs.
