@@ -119,6 +119,11 @@ impl Append {
         first.chain(self.more.iter().map(|part| (part.stream, &part.records[..], part.expect)))
     }
 
+    /// Tells whether it adds to a stream.
+    fn concerns(&self, stream: StreamId) -> bool {
+        self.parts().any(|(part, ..)| part == stream)
+    }
+
     /// Tells whether it touches more than one log.
     fn is_shared(&self) -> bool {
         !self.more.is_empty()
@@ -181,6 +186,9 @@ pub trait Commits: Send + Sync + Sized {
 
     /// Appends to several logs, all or none, and waits.
     fn append_together(&self, append: Append) -> Result<Receipts, AppendError>;
+
+    /// Says that an append is about to come, for a committer that has to be woken; nobody waits for that.
+    fn expect_append(&self) {}
 
     /// Has a function called with the state machine, behind everything that was handed over before; not at all once the
     /// committer is gone.

@@ -4,6 +4,8 @@ use std::mem;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use rekindle_domain::id::StreamId;
+
 use super::{Answer, Append, Call, Outcome, Reply, Slot};
 use crate::error::AppendError;
 
@@ -18,6 +20,8 @@ pub(super) enum Request {
     Append(Append, Reply),
     /// Comes behind the appends before it.
     Call(Call),
+    /// Lets go of a stream. It keeps the appends before it from being written together only if one of them is to that stream.
+    Release(StreamId),
     /// Does not concern these.
     Ahead(Call),
 }
@@ -31,6 +35,16 @@ impl Batch {
     fn next(self) -> Batch {
         Batch(!self.0)
     }
+}
+
+/// What the thread took to do.
+pub(super) struct Taken {
+    /// Which batch it is.
+    pub(super) batch: Batch,
+    /// Nothing comes after it.
+    pub(super) is_last: bool,
+    /// It is nothing, but something is about to come.
+    pub(super) is_more_expected: bool,
 }
 
 /// A request, and when it was handed over.
@@ -47,6 +61,8 @@ pub(super) struct Waiting {
     closed: bool,
     /// Somebody committed without the thread, and left what is not urgent.
     has_chores: bool,
+    /// Somebody is about to hand over an append.
+    is_expected: bool,
     /// The thread is up, or about to be: what comes now comes behind what it does.
     is_attended: bool,
 }
@@ -175,7 +191,7 @@ impl CommitQueue {
     pub(super) fn sleep(&self, tick_at: Option<Instant>) {
         let mut waiting = self.lock();
         let mut chores_at = None;
-        while waiting.is_idle() {
+        while waiting.is_idle() && !waiting.is_expected {
             if waiting.has_chores {
                 chores_at.get_or_insert_with(|| Instant::now() + CHORES_WITHIN);
             }
@@ -193,12 +209,13 @@ impl CommitQueue {
         waiting.is_attended = true;
     }
 
-    /// Takes everything there is to be done; returns which batch it is, and tells whether it is the last.
-    pub(super) fn take(&self, requests: &mut Vec<Timed>) -> (Batch, bool) {
+    /// Takes everything there is to be done.
+    pub(super) fn take(&self, requests: &mut Vec<Timed>) -> Taken {
         let mut waiting = self.lock();
         mem::swap(&mut waiting.requests, requests);
         (waiting.synced, waiting.has_chores) = (false, false);
-        let taken = (waiting.batch, waiting.closed);
+        let is_more_expected = mem::take(&mut waiting.is_expected) && requests.is_empty();
+        let taken = Taken { batch: waiting.batch, is_last: waiting.closed, is_more_expected };
         waiting.batch = waiting.batch.next();
         drop(waiting);
         // Nobody waits for room unless there was none.
@@ -206,6 +223,15 @@ impl CommitQueue {
             self.not_full.notify_all();
         }
         taken
+    }
+
+    /// Wakes the thread for an append that somebody is about to hand over: that takes as long as composing it.
+    pub(super) fn expect(&self) {
+        let mut waiting = self.lock();
+        if !waiting.is_attended && !mem::replace(&mut waiting.is_expected, true) {
+            drop(waiting);
+            self.not_empty.notify_one();
+        }
     }
 
     /// Has the thread see to what somebody left who committed without it.
@@ -244,7 +270,7 @@ mod tests {
         assert!(told.recv_timeout(Duration::from_millis(50)).is_err(), "there is no room");
         let mut taken = Vec::new();
         queue.sleep(None);
-        assert!(!queue.take(&mut taken).1);
+        assert!(!queue.take(&mut taken).is_last);
         assert_eq!(taken.len(), QUEUE_LIMIT);
         for _ in 0..2 {
             assert_eq!(told.recv_timeout(Duration::from_secs(30)), Ok(true), "woken");
@@ -252,7 +278,7 @@ mod tests {
         // Those who come when there is room wake the committer alone.
         taken.clear();
         queue.sleep(None);
-        assert!(!queue.take(&mut taken).1);
+        assert!(!queue.take(&mut taken).is_last);
         assert_eq!(taken.len(), 2);
     }
 
@@ -271,6 +297,22 @@ mod tests {
         assert!(queue.lock().is_free(), "done");
         queue.close();
         assert!(!queue.lock().is_free(), "closed");
+    }
+
+    /// Whoever is about to append wakes a thread that sleeps; from then on appends come behind each other.
+    #[test]
+    fn an_append_that_is_expected_wakes_the_thread() {
+        let queue = Arc::new(CommitQueue::default());
+        let theirs = queue.clone();
+        let thread = std::thread::spawn(move || theirs.sleep(None));
+        queue.expect();
+        thread.join().expect("it woke");
+        assert!(!queue.lock().is_free(), "the thread is up");
+        assert!(queue.take(&mut Vec::new()).is_more_expected, "nothing is there yet");
+        queue.expect();
+        assert!(!queue.take(&mut Vec::new()).is_more_expected, "it was awake");
+        queue.lock().leave(false);
+        assert!(queue.lock().is_free());
     }
 
     /// Whoever leaves chores wakes a thread that sleeps, and chores are no reason not to go on alone.

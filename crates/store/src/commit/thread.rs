@@ -11,8 +11,10 @@ use rekindle_domain::id::StreamId;
 
 use super::machine::CommitMachine;
 use super::published_streams::Published;
-use super::queue::{Batch, CommitQueue, Request, Timed, Waiting};
-use super::{Answer, Append, Call, Commits, Committed, Outcome, Receipts, Reply, Slot, with_answer};
+use super::queue::{Batch, CommitQueue, Request, Taken, Timed, Waiting};
+use super::{
+    Answer, Append, Call, Commits, Committed, Outcome, Receipts, Reply, Slot, Submitted, with_answer,
+};
 use crate::error::AppendError;
 use crate::fold::Fold;
 use crate::home::HomeLock;
@@ -136,6 +138,14 @@ impl Commits for Committer {
         let _ = self.queue.push(Request::Ahead(call));
     }
 
+    fn expect_append(&self) {
+        self.queue.expect();
+    }
+
+    fn release(&self, stream: StreamId) {
+        let _ = self.queue.push(Request::Release(stream));
+    }
+
     /// Of one that is published nobody has to ask the committer.
     fn current<F: Fold>(&self, stream: StreamId) -> Option<Committed<F>> {
         let ask = || {
@@ -199,7 +209,7 @@ impl Worker<'_> {
     /// Does what there is to do until there is nothing more for now; tells whether there is nothing more for ever.
     fn work(&mut self, machine: &mut CommitMachine) -> bool {
         loop {
-            let (batch, closing) = self.queue.take(&mut self.requests);
+            let Taken { batch, is_last, is_more_expected } = self.queue.take(&mut self.requests);
             let requests = self.requests.len();
             handle(machine, &mut self.requests, &mut self.answered);
             self.queue.wake(batch);
@@ -209,14 +219,14 @@ impl Worker<'_> {
             // What opening the home could not finish is gone on with, also if nobody asks for anything.
             let next = || Instant::now() + SYNC_WITHIN;
             self.tick_at = machine.needs_tick().then(|| self.tick_at.unwrap_or_else(next));
-            if closing {
+            if is_last {
                 // Nothing can be handed over any more; what was, is committed. A checkpoint makes the next
                 // start short, and one that fails loses nothing.
                 let _ = machine.sync();
                 let _ = machine.checkpoint();
                 return true;
             }
-            if self.is_over(machine, requests > 1) {
+            if self.is_over(machine, requests > 1 || is_more_expected) {
                 return false;
             }
         }
@@ -242,11 +252,11 @@ impl Worker<'_> {
         }
     }
 
-    /// Tells whether nobody wants anything more for now. Of a crowd somebody comes back soon. Who is alone goes on by himself, and
-    /// what his logs lack is a chore.
-    fn is_over(&self, machine: &mut CommitMachine, was_crowd: bool) -> bool {
-        let mut waiting = if was_crowd { linger(self.queue) } else { self.queue.lock() };
-        if was_crowd && waiting.is_idle() && machine.has_unwritten_lines() {
+    /// Tells whether nobody wants anything more for now. Of a crowd somebody comes back soon, and whoever is expected comes. Who is
+    /// alone goes on by himself, and what his logs lack is a chore.
+    fn is_over(&self, machine: &mut CommitMachine, is_worth_waiting: bool) -> bool {
+        let mut waiting = if is_worth_waiting { linger(self.queue) } else { self.queue.lock() };
+        if is_worth_waiting && waiting.is_idle() && machine.has_unwritten_lines() {
             drop(waiting);
             machine.begin_log_writes();
             waiting = self.queue.lock();
@@ -276,7 +286,7 @@ fn linger(queue: &CommitQueue) -> MutexGuard<'_, Waiting> {
 
 /// Does what was asked, in order; `answered` gets the time at which each append was handed over.
 fn handle(machine: &mut CommitMachine, requests: &mut Vec<Timed>, answered: &mut Vec<Instant>) {
-    let mut appends = Vec::new();
+    let mut appends: Vec<Submitted> = Vec::new();
     for (request, since) in requests.drain(..) {
         match request {
             Request::Append(append, reply) => {
@@ -288,6 +298,12 @@ fn handle(machine: &mut CommitMachine, requests: &mut Vec<Timed>, answered: &mut
                 machine.commit(mem::take(&mut appends));
                 machine.finish_log_writes();
                 call(machine);
+            }
+            Request::Release(stream) => {
+                if appends.iter().any(|(append, _)| append.concerns(stream)) {
+                    machine.commit(mem::take(&mut appends));
+                }
+                machine.release(stream);
             }
             Request::Ahead(call) => call(machine),
         }

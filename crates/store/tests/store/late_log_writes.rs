@@ -10,7 +10,7 @@ use rekindle_domain::id::{BootId, SessionId};
 use rekindle_domain::line::Line;
 use rekindle_store::commit::{Append, Commits};
 use rekindle_store::log::Cursor;
-use rekindle_store::{Opener, Store};
+use rekindle_store::{AppendError, Opener, Store};
 use rekindle_testkit::clock::SimClock;
 use rekindle_testkit::gated::{DEADLINE, GatedDisk};
 use rekindle_testkit::sim::{Fault, FaultKind, OpKind};
@@ -115,6 +115,54 @@ fn appends_go_on_beside_a_log_that_hangs_until_too_much_is_unwritten() {
     });
     assert_eq!((read(&home.store, stuck), read(&home.store, other)), (2, 12));
     assert_eq!(markers(&home.disk.disk, other), (1..12).collect::<Vec<_>>());
+}
+
+// I1
+#[test]
+fn a_session_is_let_go_of_while_the_log_of_another_hangs() {
+    let home = Gated::new();
+    let [stuck, other] = [home.sessions[0], home.sessions[1]];
+    let unused = SessionId::mint(MANY + 1, 0);
+    home.store.create(unused).expect("new");
+    let append = |session| Append::durable(session, vec![marked(1, 10, None)]);
+    let (tell, told) = channel();
+    std::thread::scope(|scope| {
+        let closed = home.disk.gate.close(OpKind::Write, &Gated::log(stuck));
+        home.append_to_all(1);
+        home.disk.gate.await_waiting(1);
+        let store = &home.store;
+        scope.spawn(move || {
+            [unused, other].into_iter().for_each(|session| store.close_session(session));
+            let _ = tell.send((store.append(append(other)), store.append(append(unused))));
+        });
+        let (of_other, of_unused) =
+            told.recv_timeout(DEADLINE).expect("it waits for a log that is not its own");
+        assert!(of_other.is_ok(), "what is on its way to its log keeps it open: {of_other:?}");
+        assert!(matches!(of_unused, Err(AppendError::NotOpen(_))), "{of_unused:?}");
+        drop(closed);
+    });
+}
+
+// I1
+#[test]
+fn a_session_with_an_append_under_way_is_not_let_go_of() {
+    let home = Gated::new();
+    home.store.committer().checkpoint().expect("nothing is on its way to a log");
+    let [first, other] = [home.sessions[0], home.sessions[1]];
+    let append = |session| Append::durable(session, vec![marked(1, 10, None)]);
+    std::thread::scope(|scope| {
+        let closed = home.disk.gate.close(OpKind::Sync, "wal");
+        let store = &home.store;
+        scope.spawn(move || store.append(append(first)).expect("recorded"));
+        home.disk.gate.await_waiting(1);
+        // All of it is taken together, once the first is on disk.
+        let under_way = store.committer().submit(append(other));
+        store.close_session(other);
+        let behind = store.committer().submit(append(other));
+        drop(closed);
+        assert!(under_way.wait().is_ok() && behind.wait().is_ok());
+    });
+    assert_eq!(read(&home.store, other), 3);
 }
 
 // I1
