@@ -27,6 +27,8 @@ pub(crate) trait Requests: Clone + Send + Sync + 'static {
     type AtWork;
     /// Notes that this thread works on a request that is for a session.
     fn at_request(&self, session: SessionId) -> Option<Self::AtWork>;
+    /// Says that a request for a session is likely to be recorded: what that needs is made ready while the request is read.
+    fn expect_append(&self);
     /// Counts an answer: the method, the pattern that the path matched, the status, how long it took.
     fn answered(&self, method: &str, route: Option<&str>, status: u16, took: Duration);
 }
@@ -36,6 +38,10 @@ impl Requests for Arc<Daemon> {
 
     fn at_request(&self, session: SessionId) -> Option<AtWork> {
         Daemon::at_request(self, session)
+    }
+
+    fn expect_append(&self) {
+        Daemon::expect_append(self);
     }
 
     fn answered(&self, method: &str, route: Option<&str>, status: u16, took: Duration) {
@@ -55,6 +61,9 @@ pub(crate) async fn observe_request<R: Requests>(
     let path = request.extensions().get::<MatchedPath>().cloned();
     let by = request.extensions().get::<Caller>().cloned();
     let session = session_of(request.uri().path());
+    if session.is_some() && !method.is_safe() {
+        requests.expect_append();
+    }
     let span = session.filter(|_| is_debugged()).map_or_else(Span::none, session_span);
     let mut handled = pin!(next.run(request));
     let response = poll_fn(|context| {
@@ -177,6 +186,7 @@ mod tests {
         fn at_request(&self, _: SessionId) -> Option<()> {
             None
         }
+        fn expect_append(&self) {}
         fn answered(&self, _: &str, _: Option<&str>, _: u16, _: Duration) {}
     }
 

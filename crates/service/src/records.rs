@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
 
 use rekindle_domain::id::SessionId;
 use rekindle_domain::line::Draft;
@@ -9,6 +10,7 @@ use rekindle_domain::time::{Clock, Now, Timestamp};
 use rekindle_store::AppendError;
 use rekindle_store::commit::{Append, Receipt};
 use tokio::sync::oneshot;
+use tokio::sync::oneshot::error::TryRecvError;
 
 use crate::boottime::BootClock;
 use crate::error::Result;
@@ -18,6 +20,11 @@ use crate::test_knobs::crash_point;
 /// Appends under way for whom no thread waits. The committer's queue is some times longer: whoever serves connections never
 /// waits for room in it, also if the disk hangs and callers come again and again.
 const UNATTENDED: usize = 1024;
+
+/// How long the thread that serves connections stays awake for an append that nobody else waits beside: some twice what a sync takes.
+/// To put it to sleep and wake it again costs as much as half a sync where a processor has to be woken for it, too. Whatever comes
+/// meanwhile is served.
+const AWAKE: Duration = Duration::from_micros(200);
 
 /// The store and the clocks of a daemon.
 #[derive(Clone)]
@@ -52,9 +59,9 @@ impl Records {
         let (tell, appended) = oneshot::channel();
         crash_point("append.before");
         self.under_way.fetch_add(1, Ordering::Relaxed);
-        let under_way = self.under_way.clone();
+        let (under_way, ends) = (self.under_way.clone(), self.under_way.clone());
         let told = move |outcome: Result<Receipt, AppendError>| {
-            under_way.fetch_sub(1, Ordering::Relaxed);
+            ends.fetch_sub(1, Ordering::Relaxed);
             let done = outcome.is_ok();
             crash_point("append.after");
             drop(tell.send(outcome));
@@ -64,7 +71,7 @@ impl Records {
             }
         };
         self.store.append_with(append, Box::new(told));
-        Appending(appended)
+        Appending { appended, under_way }
     }
 
     /// Returns the time by both clocks.
@@ -82,16 +89,29 @@ impl Records {
 }
 
 /// An append on its way to the disk.
-pub(crate) struct Appending(oneshot::Receiver<Result<Receipt, AppendError>>);
+pub(crate) struct Appending {
+    appended: oneshot::Receiver<Result<Receipt, AppendError>>,
+    /// How many there are.
+    under_way: Arc<AtomicUsize>,
+}
 
 impl Appending {
     /// Waits until it is there, on a thread that may block.
     pub(crate) fn wait(self) -> Result<Receipt> {
-        Ok(self.0.blocking_recv().unwrap_or(Err(AppendError::Closed))?)
+        Ok(self.appended.blocking_recv().unwrap_or(Err(AppendError::Closed))?)
     }
 
     /// Waits until it is there, without keeping a thread.
-    pub(crate) async fn done(self) -> Result<Receipt> {
-        Ok(self.0.await.unwrap_or(Err(AppendError::Closed))?)
+    pub(crate) async fn done(mut self) -> Result<Receipt> {
+        let since = Instant::now();
+        // Of many, each would keep the others from being served.
+        while self.under_way.load(Ordering::Relaxed) <= 1 && since.elapsed() < AWAKE {
+            match self.appended.try_recv() {
+                Ok(outcome) => return Ok(outcome?),
+                Err(TryRecvError::Closed) => return Err(AppendError::Closed.into()),
+                Err(TryRecvError::Empty) => tokio::task::yield_now().await,
+            }
+        }
+        Ok(self.appended.await.unwrap_or(Err(AppendError::Closed))?)
     }
 }

@@ -29,6 +29,8 @@ pub trait Sessions: Send + Sync {
     fn at_hand(&self, session: SessionId) -> Option<Current>;
     /// Lets go of a session that nobody works in any more.
     fn close_session(&self, session: SessionId);
+    /// Says that an append is about to come, which is committed sooner then.
+    fn expect_append(&self) {}
     /// Appends and waits.
     fn append(&self, append: Append) -> Result<Receipt, AppendError>;
     /// Appends without waiting.
@@ -84,6 +86,10 @@ impl Sessions for Store {
 
     fn close_session(&self, session: SessionId) {
         Store::close_session(self, session);
+    }
+
+    fn expect_append(&self) {
+        Store::expect_append(self);
     }
 
     fn append(&self, append: Append) -> Result<Receipt, AppendError> {

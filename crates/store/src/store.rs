@@ -391,6 +391,11 @@ impl<C: Commits> Store<C> {
         self.committer.release(session.into());
     }
 
+    /// Has the committer woken for an append that is about to come.
+    pub fn expect_append(&self) {
+        self.committer.expect_append();
+    }
+
     /// Appends and waits; returns where the records of the append's own stream are.
     pub fn append(&self, append: Append) -> Result<Receipt, AppendError> {
         self.append_together(append).map(|receipts| receipts.first)

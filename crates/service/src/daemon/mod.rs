@@ -552,6 +552,11 @@ impl Daemon {
         self.store.quarantine(id).is_none().then(|| at_work(id, "request"))
     }
 
+    /// Says that something is about to be recorded: the committer is woken while that is composed.
+    pub fn expect_append(&self) {
+        self.store.expect_append();
+    }
+
     /// Has a session tried again that made daemons crash, and forgets that it did. One that did not is as it was.
     pub fn release(&self, id: SessionId) -> Result<SessionView> {
         self.entry(id)?;
