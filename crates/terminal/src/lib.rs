@@ -3,6 +3,7 @@
 
 mod code_fence;
 pub mod json_escape;
+mod line_wrap;
 pub mod output;
 mod raw_terminal;
 pub mod sanitise;

@@ -8,6 +8,7 @@ use rekindle_domain::time::Timestamp;
 use unicode_width::UnicodeWidthChar;
 
 use crate::json_escape::Escaped;
+pub use crate::line_wrap::{columns, wrap, wrap_lines};
 
 /// Bad news.
 pub const BAD: Style = AnsiColor::Red.on_default().bold();
@@ -81,11 +82,6 @@ pub fn shell_word(word: &str) -> String {
     format!("'{}'", word.replace('\'', r"'\''"))
 }
 
-/// Returns how many columns a text takes.
-pub fn columns(text: &str) -> usize {
-    text.chars().map(|c| c.width().unwrap_or(0)).sum()
-}
-
 /// Returns the row that stands above a table: what is in its columns.
 pub fn heading(names: &[&str]) -> Vec<(Style, String)> {
     names.iter().map(|name| (DIM, (*name).to_owned())).collect()
@@ -137,62 +133,9 @@ pub fn cut_beginning(text: &str, width: usize) -> String {
     format!("…{}", &text[begin..])
 }
 
-/// Breaks a text into lines of at most some columns, each behind an indentation; the first has its own.
-/// Words longer than a line, such as paths and commands, are left whole so that they can be copied.
-pub fn wrap(text: &str, width: usize, first: &str, rest: &str) -> String {
-    let mut out = first.to_owned();
-    let mut used = columns(first);
-    let mut fresh = true;
-    for word in text.split_whitespace() {
-        let needed = columns(word) + usize::from(!fresh);
-        if !fresh && used + needed > width {
-            out.push('\n');
-            out.push_str(rest);
-            used = columns(rest);
-            fresh = true;
-        }
-        if !fresh {
-            out.push(' ');
-            used += 1;
-        }
-        out.push_str(word);
-        used += columns(word);
-        fresh = false;
-    }
-    out
-}
-
-/// Breaks lines that are wider than some columns between words, and leaves all others as they are; what goes on is indented two
-/// columns further than its line.
-pub fn wrap_lines(text: &str, width: usize) -> String {
-    text.lines().map(|line| wrap_line(line, width)).collect::<Vec<_>>().join("\n")
-}
-
 /// Breaks what is written to stderr between words where that is a terminal. Elsewhere lines stay whole, for programs.
 pub fn for_stderr(text: &str) -> String {
     stderr_width().map_or_else(|| text.to_owned(), |width| wrap_lines(text, width))
-}
-
-fn wrap_line(line: &str, width: usize) -> String {
-    let indent = line.len() - line.trim_start_matches(' ').len();
-    let mut out = String::new();
-    let (mut used, mut rest) = (0, line);
-    while !rest.is_empty() {
-        // A word, with all blanks in front of it: columns that stand below each other stay so.
-        let begin = rest.find(|c| c != ' ').unwrap_or(rest.len());
-        let end = rest[begin..].find(' ').map_or(rest.len(), |at| begin + at);
-        let (piece, behind) = rest.split_at(end);
-        if used > indent && used + columns(piece) > width {
-            let _ = write!(out, "\n{:1$}", "", indent + 2);
-            out.push_str(&piece[begin..]);
-            used = indent + 2 + columns(&piece[begin..]);
-        } else {
-            out.push_str(piece);
-            used += columns(piece);
-        }
-        rest = behind;
-    }
-    out
 }
 
 /// Returns `1 session` or `3 sessions`.
@@ -277,30 +220,11 @@ mod tests {
     }
 
     #[test]
-    fn text_is_cut_and_wrapped_by_columns() {
+    fn text_is_cut_by_columns() {
         assert_eq!(cut("abc", 3), "abc");
         assert_eq!(cut("abcd", 3), "ab…");
         assert_eq!(cut("漢字漢字", 5), "漢字…");
         assert_eq!((cut_beginning("abc", 3), cut_beginning("abcd", 3)), ("abc".into(), "…cd".into()));
         assert_eq!((cut_beginning("漢字漢字", 6), cut_beginning("漢字", 1)), ("…漢字".into(), "…".into()));
-        assert_eq!(wrap("one two three", 9, "→ ", "  "), "→ one two\n  three");
-        assert_eq!(wrap("/a/very/long/path x", 8, "", " "), "/a/very/long/path\n x");
-        assert_eq!(wrap("", 8, "  ", ""), "  ");
-    }
-
-    #[test]
-    fn only_lines_that_are_too_wide_are_broken_and_never_within_a_word() {
-        for (text, width, expected) in [
-            ("hint: one two", 13, "hint: one two"),
-            ("hint: one two", 12, "hint: one\n  two"),
-            // Rows keep their columns.
-            ("of these:\n  a     npm i a", 14, "of these:\n  a     npm i\n    a"),
-            ("/a/very/long/path x", 8, "/a/very/long/path\n  x"),
-            ("  /a/very/long/path", 8, "  /a/very/long/path"),
-            ("漢字 漢字 漢字", 9, "漢字 漢字\n  漢字"),
-            ("", 8, ""),
-        ] {
-            assert_eq!(wrap_lines(text, width), expected);
-        }
     }
 }
