@@ -4,17 +4,15 @@
 use std::io::{self, Write};
 
 use anstyle::Style;
+use rekindle_display::hints::in_rows;
 use rekindle_display::live::Piece;
-use rekindle_terminal::output::{DIM, PLAIN, styled, wrap_lines};
+use rekindle_terminal::output::{DIM, PLAIN, styled};
 use rekindle_terminal::word_wrap::{Flow, Step};
 
 use crate::layout::{columns, rows};
 
 /// Rows of a tool's line that are taken back when it changes: more may have left the screen.
 const MAX_TOOL_ROWS: usize = 8;
-
-/// What a line begins with that is a command of ours to be typed. What people, agents and tools say stands behind a mark or blanks.
-const COMMAND: &str = "rekindle ";
 
 /// Parts of a row and how they look.
 pub(crate) type Row = Vec<(Style, String)>;
@@ -178,9 +176,7 @@ impl<W: Write> Painter<W> {
     fn line(&mut self, style: Style, text: &str) -> String {
         self.end_line();
         self.tool = None;
-        // What commands a terminal is laid out already, and a command to be typed is left whole, so that it can be copied.
-        let is_whole = text.contains('\x1b') || text.starts_with(COMMAND);
-        let written = if is_whole { text.to_owned() } else { wrap_lines(text, self.width) };
+        let written = in_rows(text, self.width);
         for row in written.split('\n') {
             self.bytes += &self.style(style, row);
             self.bytes.push_str("\r\n");

@@ -8,8 +8,8 @@ use rustix::process::Signal;
 use crate::lab::{Lab, wait_for};
 use crate::pty::{CTRL_C, ESC, Pty};
 
-/// The question's last line, as far as it always reads the same.
-const PROMPT: &str = "Ctrl-C leaves it waiting";
+/// The end of the question's last line, which is never broken in between.
+const PROMPT: &str = "it waiting):";
 
 fn run(lab: &Lab, prompt: &str) -> Command {
     let mut command = lab.rekindle(&["run", prompt, "--"]);
@@ -65,7 +65,9 @@ fn a_question_is_whole_is_answered_by_a_key_and_leaves_no_trace_of_its_prompt() 
         let mut terminal = Pty::start(&run(&lab, &format!("ask {asked}\nsay thank you")), columns);
         terminal.see(PROMPT);
         let text = terminal.text();
-        for part in [asked, "1  Allow", "2  Always allow", "3  Reject", "4  Always reject"] {
+        assert!(text.split_whitespace().collect::<Vec<_>>().join(" ").contains(asked), "{text}");
+        assert!(text.lines().all(|line| line.chars().count() <= usize::from(columns)), "{text}");
+        for part in ["1  Allow", "2  Always allow", "3  Reject", "4  Always reject"] {
             assert!(text.contains(part), "{part} in\n{text}");
         }
         // A key that means nothing does nothing.
@@ -84,7 +86,8 @@ fn a_question_that_wants_words_takes_them() {
     let mut terminal = Pty::start(&run(&lab, "question favourite colour?"), 40);
     terminal.see("Ctrl-C leaves):");
     terminal.press("a very dark bluue\x7f\x7fe, almost black as the night");
-    terminal.see("almost black as the night");
+    // What is typed is broken between words as it grows.
+    terminal.see("leaves): a\n  very dark blue, almost black as the\n  night");
     terminal.press("\r");
     assert_eq!(terminal.end(), Some(0));
     let text = terminal.text();
@@ -290,7 +293,9 @@ fn in_the_background_of_a_shell_nothing_is_asked_and_nothing_stops() {
     shell.envs(variables).current_dir(lab.path("work"));
     let mut terminal = Pty::start(&shell, 80);
     assert_eq!(terminal.end(), Some(4), "{}", terminal.text());
-    assert!(terminal.text().contains(&format!("answer with: {}", lab.hint("answer"))), "{}", terminal.text());
+    // It begins a row, and is whole.
+    let answer = format!("answer with:\n{} wait_", lab.hint("answer"));
+    assert!(terminal.text().contains(&answer), "{}", terminal.text());
 }
 
 #[test]

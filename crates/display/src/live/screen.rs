@@ -10,6 +10,7 @@ use rekindle_terminal::word_wrap::{Flow, Step};
 
 use super::diff::Styled;
 use super::piece::{Piece, drift_lines};
+use crate::hints::{before_command, in_rows};
 
 /// What stands on the terminal's last line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -40,21 +41,22 @@ pub(crate) struct Screen<O, E> {
     tail: Tail,
     /// The answer's last line has no end yet.
     open: bool,
-    /// The tool call whose line is the last one, and the columns it takes.
-    tool: Option<(String, usize)>,
-    /// The columns that the question on the last line takes.
-    prompt: usize,
+    /// The tool call whose line is the last one, and that as it was written.
+    tool: Option<(String, String)>,
+    /// The question on the last line, as it was written.
+    prompt: String,
 }
 
 /// Rows of a line that can be taken back: more may have left the screen.
 const MAX_ROWS: usize = 8;
 
-/// Returns what clears a line of so many columns, with the cursor behind it; none if it is too long.
-fn clear(columns: usize, width: usize) -> Option<String> {
-    let rows = columns.saturating_sub(1) / width.max(1);
-    match rows {
-        0 => Some("\r\x1b[2K".into()),
-        1..MAX_ROWS => Some(format!("\r\x1b[{rows}A\x1b[J")),
+/// Returns what clears a line as it was written, with the cursor behind it; none if it is too long. A terminal that has become narrower
+/// has wrapped its rows.
+fn clear(written: &str, width: usize) -> Option<String> {
+    let rows = |row| columns(row).saturating_sub(1) / width.max(1) + 1;
+    match written.split('\n').map(rows).sum() {
+        0 | 1 => Some("\r\x1b[2K".into()),
+        rows @ 2..=MAX_ROWS => Some(format!("\r\x1b[{}A\x1b[J", rows - 1)),
         _ => None,
     }
 }
@@ -110,7 +112,7 @@ impl<O: Write, E: Write> Screen<O, E> {
             tail: Tail::Empty,
             open: false,
             tool: None,
-            prompt: 0,
+            prompt: String::new(),
         }
     }
 
@@ -146,15 +148,16 @@ impl<O: Write, E: Write> Screen<O, E> {
             Piece::Line(line) => self.line(line)?,
             Piece::Drifted(drift) => drift_lines(drift).iter().try_for_each(|line| self.line(line))?,
             Piece::Tool(id, line) => {
-                if let (Some((last, columns)), Tail::Empty, Some(width)) =
+                if let (Some((last, written)), Tail::Empty, Some(width)) =
                     (&self.tool, self.tail, (self.width)())
                     && last == id
-                    && let Some(clear) = clear(*columns, width)
+                    && let Some(clear) = clear(written, width)
                 {
                     write!(self.err, "\x1b[1A{clear}")?;
                 }
-                self.line(line)?;
-                self.tool = Some((id.clone(), columns(&line.1)));
+                let written = self.in_rows(&line.1, in_rows);
+                self.write_line(line.0, &written)?;
+                self.tool = Some((id.clone(), written));
             }
             _ => {}
         }
@@ -191,8 +194,22 @@ impl<O: Write, E: Write> Screen<O, E> {
 
     /// Shows a line about what happens.
     pub(crate) fn line(&mut self, (style, text): &Styled) -> io::Result<()> {
+        self.write_line(*style, &self.in_rows(text, in_rows))
+    }
+
+    /// Shows a line of ours that names a command, which can be copied whole.
+    pub(crate) fn hint(&mut self, (style, text): &Styled) -> io::Result<()> {
+        self.write_line(*style, &self.in_rows(text, before_command))
+    }
+
+    /// Returns a text in rows where a person sees it, and whole elsewhere.
+    fn in_rows(&self, text: &str, rows: fn(&str, usize) -> String) -> String {
+        (self.width)().map_or_else(|| text.to_owned(), |width| rows(text, width))
+    }
+
+    fn write_line(&mut self, style: Style, written: &str) -> io::Result<()> {
         self.fresh_line()?;
-        writeln!(self.err, "{}", styled(*style, text))?;
+        writeln!(self.err, "{}", styled(style, written))?;
         self.tool = None;
         self.err.flush()
     }
@@ -200,8 +217,9 @@ impl<O: Write, E: Write> Screen<O, E> {
     /// Shows a question on the last line, or clears the one that is there.
     pub(crate) fn prompt(&mut self, text: &str) -> io::Result<()> {
         self.fresh_line()?;
-        write!(self.err, "{}", styled(WARN, text))?;
-        (self.tail, self.prompt) = (Tail::Prompt, columns(text));
+        let written = self.in_rows(text, in_rows);
+        write!(self.err, "{}", styled(WARN, &written))?;
+        (self.tail, self.prompt) = (Tail::Prompt, written);
         self.err.flush()
     }
 
@@ -218,7 +236,7 @@ impl<O: Write, E: Write> Screen<O, E> {
                 self.flow.interrupt();
                 writeln!(self.err)?;
             }
-            Tail::Prompt => match clear(self.prompt, (self.width)().unwrap_or(usize::MAX)) {
+            Tail::Prompt => match clear(&self.prompt, (self.width)().unwrap_or(usize::MAX)) {
                 Some(clear) => write!(self.err, "{clear}")?,
                 None => writeln!(self.err)?,
             },
@@ -228,104 +246,4 @@ impl<O: Write, E: Write> Screen<O, E> {
 }
 
 #[cfg(test)]
-mod tests {
-    use rekindle_testkit::screen::Screen as Terminal;
-
-    use super::*;
-
-    fn shown(out_is_terminal: bool, pieces: &[Piece]) -> (String, String) {
-        let mut screen = Screen::new(Vec::new(), Vec::new(), out_is_terminal, || Some(20));
-        for piece in pieces {
-            screen.show(piece).expect("memory");
-        }
-        let text = |bytes| String::from_utf8(bytes).expect("text");
-        (text(screen.out), text(screen.err))
-    }
-
-    fn pieces() -> Vec<Piece> {
-        let line = |text: &str| (PLAIN, text.to_owned());
-        vec![
-            Piece::Answer("one".into()),
-            Piece::Line(line("news")),
-            Piece::Answer(" two".into()),
-            Piece::AnswerEnd,
-            Piece::Tool("t".into(), line("▸ x")),
-            Piece::Tool("t".into(), line("✓ x")),
-            Piece::Answer("three\n".into()),
-            Piece::AnswerEnd,
-        ]
-    }
-
-    #[test]
-    fn the_answer_is_exact_and_the_rest_apart() {
-        let (out, err) = shown(false, &pieces());
-        assert_eq!(out, "one two\nthree\n");
-        assert_eq!(err, "news\n▸ x\n\x1b[1A\r\x1b[2K✓ x\n");
-    }
-
-    #[test]
-    fn on_a_terminal_lines_do_not_run_into_each_other() {
-        let (out, err) = shown(true, &pieces());
-        assert_eq!(out, "one two\nthree\n");
-        assert_eq!(err, "\nnews\n▸ x\n\x1b[1A\r\x1b[2K✓ x\n");
-    }
-
-    /// Writes pieces of an answer to a terminal, whose width may change in between; returns its rows.
-    fn seen(pieces: &[(&str, usize)]) -> Vec<String> {
-        thread_local!(static WIDTH: std::cell::Cell<usize> = const { std::cell::Cell::new(0) });
-        let width: fn() -> Option<usize> = || Some(WIDTH.get());
-        let mut screen = Screen::new(Vec::new(), Vec::new(), true, width);
-        (screen.answer_width, screen.thought_width) = (Some(width), Some(width));
-        let mut terminal = Terminal::new(pieces[0].1, 24);
-        for (text, columns) in pieces {
-            if WIDTH.replace(*columns) != *columns {
-                terminal.resize(*columns, 24);
-            }
-            let piece = match text.strip_prefix("thinks: ") {
-                Some(thought) => Piece::Thought(thought.into()),
-                None => Piece::Answer((*text).into()),
-            };
-            screen.show(&piece).expect("memory");
-            // What is not the answer goes to the same terminal.
-            for bytes in [std::mem::take(&mut screen.err), std::mem::take(&mut screen.out)] {
-                terminal.write(String::from_utf8(bytes).expect("text").replace('\n', "\r\n").as_bytes());
-            }
-        }
-        terminal.rows()
-    }
-
-    #[test]
-    fn words_stay_whole_at_the_edge_of_a_terminal() {
-        let pieces = [
-            ("the wor", 12),
-            ("d crosses the ed", 12),
-            ("ge; 漢字 abc", 12),
-            (" wide\n```\na b c d e f g h", 12),
-        ];
-        let lines = ["the word", "crosses the", "edge; 漢字", "abc wide", "```", "a b c d e f", "g h"];
-        assert_eq!(seen(&pieces), lines);
-        let thought = [("thinks: about the ed", 12), ("thinks: ge of it", 12), ("so it is", 12)];
-        assert_eq!(seen(&thought), ["about the", "edge of it", "so it is"]);
-        // The window gets smaller, then larger, in the middle of words.
-        let resized = [("one two three fo", 20), ("ur five six sev", 10), ("en eight nine ten", 30)];
-        let rows = ["one two three four", "five six", "seven eight nine ten"];
-        assert_eq!(seen(&resized), rows);
-    }
-
-    #[test]
-    fn what_is_taken_back_is_taken_back_with_all_its_rows() {
-        let mut screen = Screen::new(Vec::new(), Vec::new(), true, || Some(20));
-        let line = |text: &str| Piece::Tool("t".into(), (PLAIN, text.to_owned()));
-        let (long, whole) = ("▸ a title of two rows", "▸ a title of one row");
-        screen.show(&line(long)).expect("memory");
-        screen.show(&line(whole)).expect("memory");
-        screen.show(&line("✓")).expect("memory");
-        screen.prompt("a question that has more rows than two").expect("memory");
-        screen.line(&(PLAIN, "x".into())).expect("memory");
-        let err = String::from_utf8(screen.err).expect("text");
-        let styled = styled(WARN, "a question that has more rows than two");
-        let clear = "\r\x1b[1A\x1b[J";
-        assert_eq!(err, format!("{long}\n\x1b[1A{clear}{whole}\n\x1b[1A\r\x1b[2K✓\n{styled}{clear}x\n"));
-        assert_eq!((super::clear(160, 20).is_some(), super::clear(161, 20)), (true, None));
-    }
-}
+mod tests;

@@ -219,7 +219,7 @@ impl Watching<'_> {
         if *end == RunEnd::Interrupted
             && let Some(session) = self.fetch_session()
         {
-            self.print_line(DIM, &next(&session))?;
+            self.print_hint(&next(&session))?;
         }
         if matches!(end, RunEnd::Completed { .. }) {
             self.hint_silent_command()?;
@@ -266,7 +266,7 @@ impl Watching<'_> {
         };
         let Some(why) = over else { return Ok(None) };
         self.print_line(WARN, &why)?;
-        self.print_line(DIM, &next(&session))?;
+        self.print_hint(&next(&session))?;
         Ok(Some(Exit::Interrupted))
     }
 
@@ -277,8 +277,13 @@ impl Watching<'_> {
 
     fn leave(&mut self) -> Result<Exit, Failure> {
         let text = format!("left; the agent keeps working. Come back with: {}", attach(&self.session));
-        self.print_line(DIM, &text)?;
+        self.print_hint(&text)?;
         Ok(Exit::Detached)
+    }
+
+    /// Says which command does what.
+    fn print_hint(&mut self, text: &str) -> Result<(), Failure> {
+        Ok(self.screen.hint(&(DIM, text.to_owned()))?)
     }
 
     fn print_line(&mut self, style: Style, text: &str) -> Result<Option<Exit>, Failure> {

@@ -25,11 +25,12 @@ impl Watching<'_> {
         if !self.json {
             let mut lines = ask.lines.clone();
             lines.extend(ask.options());
-            lines.push((BOLD, how_to_answer(ask)));
-            lines.push((DIM, format!("then: {}", attach(&self.session))));
+            let how = (BOLD, how_to_answer(ask));
             for line in &lines {
                 self.screen.line(line)?;
             }
+            self.screen.hint(&how)?;
+            self.screen.hint(&(DIM, format!("then: {}", attach(&self.session))))?;
         }
         Ok(Some(Exit::Waiting))
     }
