@@ -5,7 +5,7 @@ use std::ffi::OsStr;
 use std::fmt::Display;
 use std::sync::OnceLock;
 
-use rekindle_terminal::output::{columns, shell_word, wrap_lines};
+use rekindle_terminal::output::{columns, is_terminal, shell_word, wrap_lines};
 
 use crate::short_id::{SHORTEST, short};
 
@@ -50,6 +50,11 @@ pub fn attach(session: impl Display) -> String {
 /// Writes an id as tables show it: as much of it as names it, and a line has room for.
 pub fn brief(id: impl Display) -> String {
     short(&id.to_string(), SHORTEST).to_owned()
+}
+
+/// Writes an id that is all of the output: for a person as tables show it, and whole for a script that takes it.
+pub fn id_alone(id: impl Display) -> String {
+    if is_terminal() { brief(id) } else { id.to_string() }
 }
 
 fn flags_text(flags: &[(&str, Option<&OsStr>)]) -> String {

@@ -10,6 +10,7 @@ use rekindle_terminal::sanitise;
 use rekindle_wire::view::{SnapshotDetail, SnapshotView};
 use rekindle_workspace::tree::short_name;
 
+use crate::hints::brief;
 use crate::record_text::word;
 
 /// Writes a heading, and a line for each snapshot.
@@ -45,7 +46,7 @@ pub fn write_snapshot(out: &mut dyn Write, detail: &SnapshotDetail) -> Result<()
     let SnapshotDetail { name, session_id, seq, .. } = detail;
     let facts = format!(
         "{}, taken {} ({}), {}",
-        session_id,
+        brief(session_id),
         output::when(detail.created_at, now),
         word(&detail.reason),
         output::size(detail.size_bytes)

@@ -119,3 +119,19 @@ fn dying_while_a_snapshot_is_taken_costs_nothing() {
         wait_for("another", || (list(&lab, &id).len() > there.len()).then_some(()));
     }
 }
+
+#[test]
+fn a_person_reads_the_short_id_of_a_session_and_can_type_it() {
+    let lab = Lab::new();
+    let id = lab.run("say hello");
+    lab.wait_end(&id);
+    let short = &id["sess_".len()..][..10];
+    lab.ran(&["snapshot", "ls", short]).exits(0).shows(&format!("no snapshots of {short}: "));
+    let created = lab.ran(&["snapshot", "create", short]).exits(0);
+    assert!(created.err.starts_with(&format!("{short} as of record ")), "{created:#?}");
+    let name = created.out.trim().to_owned();
+    let shown =
+        lab.ran(&["snapshot", "show", short, &name]).exits(0).shows(&format!("{name}  {short}, taken"));
+    assert!(!shown.out.contains(&id), "{shown:#?}");
+    lab.ran(&["snapshot", "rm", short, &name]).exits(0).shows(&format!("removed {name} of {short}"));
+}

@@ -28,8 +28,12 @@ fn one_at_a_time() -> Lab {
 fn a_task_is_added_shown_made_urgent_cancelled_and_attempted_again() {
     let lab = one_at_a_time();
     let first = lab.task_add(&["barrier here\nsay done", "--title", "the first"], Stdin::Nothing).exits(0);
-    let first = first.tells("task show").out.trim().to_owned();
+    let (told, first) = (first.err, first.out.trim().to_owned());
     assert!(first.starts_with("task_"), "the id alone: {first:?}");
+    // A person reads as much of it as tables show, and types no more.
+    let short = &first["task_".len()..][..10];
+    assert!(told.ends_with(&format!("task show {short}\n")), "{told}");
+    lab.ran(&["task", "show", short]).exits(0).shows("the first");
     lab.reach("here");
     // From a pipe, named by the beginning of an id, behind the first.
     let second =
@@ -146,4 +150,18 @@ fn tasks_are_drawn_over_in_place_as_they_change() {
     terminal.press("q");
     assert_eq!(terminal.end(), Some(0));
     assert_eq!(terminal.text().trim(), "", "what was there before is there again");
+}
+
+#[test]
+fn at_a_terminal_the_id_of_a_new_task_is_as_short_as_in_tables() {
+    let lab = Lab::new();
+    let mut command = lab.rekindle(&["task", "add", "say hello", "--"]);
+    command.args(lab.demo(&[]));
+    let mut terminal = Pty::start(&command, 120);
+    assert_eq!(terminal.end(), Some(0), "{}", terminal.text());
+    let text = terminal.text();
+    let id = text.lines().find(|line| !line.trim().is_empty()).unwrap_or_default().trim();
+    assert!(id.len() == 10 && !text.contains("task_"), "{text}");
+    assert!(text.trim_end().ends_with(&format!("task show {id}")), "{text}");
+    lab.ran(&["task", "show", id]).exits(0).shows("say hello");
 }

@@ -12,7 +12,7 @@ use rekindle_wire::view::{PipelineStepView, PipelineView};
 use super::progress::status_style;
 use super::status_text::{rest_lines, sum_text};
 use super::words::{cut_text, status_word, took, touched, used};
-use crate::hints::ours;
+use crate::hints::attach;
 
 /// Writes what is known of a run.
 pub fn write_run(out: &mut dyn Write, run: &PipelineView, now: Timestamp, width: usize) -> Result<()> {
@@ -46,11 +46,7 @@ pub fn write_run(out: &mut dyn Write, run: &PipelineView, now: Timestamp, width:
         writeln!(out, "  {}", styled(status_style(run.status), sanitise::line(&sum_text(run))))?;
     }
     if let Some(session) = run.pending.as_ref().and_then(|pending| pending.session_id) {
-        writeln!(
-            out,
-            "  {}",
-            styled(DIM, format_args!("its session: {}", ours(format_args!("attach {session}"))))
-        )?;
+        writeln!(out, "  {}", styled(DIM, format_args!("its session: {}", attach(session))))?;
     }
     Ok(())
 }
@@ -149,5 +145,15 @@ mod tests {
         );
         let steps = |text: String| text.lines().skip(9).map(output::columns).max();
         assert!(steps(shown(60)) <= Some(60), "{}", shown(60));
+    }
+
+    #[test]
+    fn the_session_of_a_step_is_named_as_tables_name_it() {
+        let mut run = sample();
+        let session = "sess_01kz0p6r8s5t9x2y4z6a8b0c1d".parse().expect("an id");
+        run.pending.as_mut().expect("a step").session_id = Some(session);
+        let mut out = Vec::new();
+        write_run(&mut out, &run, Timestamp::default(), 100).expect("written");
+        assert!(plain(&out).ends_with("  its session: rekindle attach 01kz0p6r8s\n"), "{}", plain(&out));
     }
 }

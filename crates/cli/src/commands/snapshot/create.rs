@@ -3,6 +3,7 @@
 use crate::completers::ids;
 use rekindle_client::completion::IdKind;
 use rekindle_client::{Exit, Failure, read};
+use rekindle_display::hints::brief;
 use rekindle_terminal::output;
 use rekindle_wire::view::SnapshotView;
 use serde_json::json;
@@ -40,7 +41,12 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<Exit, Failure> {
     context.print(&String::from_utf8_lossy(&body).trim_end(), |out| {
         // The name alone, so that a script can take it.
         writeln!(out, "{}", taken.name)?;
-        anstream::eprintln!("{id} as of record {} is kept, {}", taken.seq, output::size(taken.size_bytes));
+        anstream::eprintln!(
+            "{} as of record {} is kept, {}",
+            brief(&id),
+            taken.seq,
+            output::size(taken.size_bytes)
+        );
         Ok(())
     })
 }

@@ -3,6 +3,7 @@
 use crate::completers::ids;
 use rekindle_client::completion::IdKind;
 use rekindle_client::{Exit, Failure};
+use rekindle_display::hints::brief;
 use rekindle_display::snapshot_text::write_snapshots;
 use serde_json::json;
 
@@ -27,7 +28,7 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<Exit, Failure> {
     context.print(&told, |out| {
         write_snapshots(out, &list.snapshots)?;
         if list.snapshots.is_empty() {
-            writeln!(out, "no snapshots of {id}: rekindle snapshot create takes one")?;
+            writeln!(out, "no snapshots of {}: rekindle snapshot create takes one", brief(&id))?;
         }
         Ok(())
     })

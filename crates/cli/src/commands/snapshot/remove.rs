@@ -3,6 +3,7 @@
 use std::io::Write;
 
 use rekindle_client::{Exit, Failure};
+use rekindle_display::hints::brief;
 use rekindle_store::kept_snapshots::SnapshotError;
 use rekindle_terminal::output;
 use serde_json::json;
@@ -51,7 +52,7 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<Exit, Failure> {
         if context.json {
             writeln!(out, "{}", json!({"removed": name.to_string(), "session_id": id}))?;
         } else {
-            writeln!(out, "removed {name} of {id}")?;
+            writeln!(out, "removed {name} of {}", brief(&id))?;
         }
         out.flush()?;
     }

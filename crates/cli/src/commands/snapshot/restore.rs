@@ -4,7 +4,7 @@ use std::io::Write;
 use std::path::Path;
 
 use rekindle_client::{Client, Exit, Failure, read};
-use rekindle_display::hints::ours;
+use rekindle_display::hints::{brief, ours};
 use rekindle_terminal::sanitise;
 use rekindle_wire::request::NewSnapshotRestore;
 use rekindle_wire::view::{RestoredSession, SnapshotDetail};
@@ -76,15 +76,18 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<Exit, Failure> {
     let behind = restored.session.forked_from.map_or(0, |from| from.seq);
     match restored.replaces {
         Some(replaced) => {
-            anstream::eprintln!("{replaced} is closed; this session replaces it, as of record {behind}")
+            anstream::eprintln!(
+                "{} is closed; this session replaces it, as of record {behind}",
+                brief(replaced)
+            )
         }
-        None => anstream::eprintln!("continues from {id} after record {behind}"),
+        None => anstream::eprintln!("continues from {} after record {behind}", brief(&id)),
     }
     let exit = finish(context, &client, &restored.session, restored.files)?;
     for warning in &restored.warnings {
         anstream::eprintln!("note: {}: {}", warning.code, sanitise::line(&warning.message));
     }
-    anstream::eprintln!("continue with: {}", ours(format_args!("send {} TEXT", restored.session.id)));
+    anstream::eprintln!("continue with: {}", ours(format_args!("send {} TEXT", brief(restored.session.id))));
     Ok(exit)
 }
 
@@ -92,7 +95,11 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<Exit, Failure> {
 fn show(context: &Context, client: &Client, path: &str, id: &str, args: &Args) -> Result<(), Failure> {
     let detail: SnapshotDetail = client.get(path)?;
     if args.in_place {
-        anstream::eprintln!("{id} is closed, and another session continues as of record {}", detail.seq);
+        anstream::eprintln!(
+            "{} is closed, and another session continues as of record {}",
+            brief(id),
+            detail.seq
+        );
     }
     match detail.tree {
         Some(tree) if args.files && context.server.is_none() => {

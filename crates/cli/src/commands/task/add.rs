@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 use rekindle_client::clock::SystemClock;
 use rekindle_client::{Exit, Failure, read};
-use rekindle_display::hints::ours;
+use rekindle_display::hints::{brief, id_alone, ours};
 use rekindle_display::task::write_tasks;
 use rekindle_domain::age::Age;
 use rekindle_domain::event::{Budget, DEFAULT_ATTEMPTS};
@@ -121,10 +121,10 @@ pub(super) fn run(context: &Context, args: Args) -> Result<Exit, Failure> {
             return context.acknowledge(&body, "");
         }
         // The id alone, so that a script can take it.
-        writeln!(std::io::stdout(), "{}", task.id)?;
+        writeln!(std::io::stdout(), "{}", id_alone(task.id))?;
         anstream::eprintln!(
             "it waits for its turn; see it with: {}",
-            ours(format_args!("task show {}", task.id))
+            ours(format_args!("task show {}", brief(task.id)))
         );
         return Ok(Exit::Ok);
     };
