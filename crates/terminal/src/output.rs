@@ -12,8 +12,8 @@ pub use crate::line_wrap::{columns, wrap, wrap_lines};
 
 /// Bad news.
 pub const BAD: Style = AnsiColor::Red.on_default().bold();
-/// News to look at.
-pub const WARN: Style = AnsiColor::Yellow.on_default();
+/// News to look at: in a colour that can be read on black and on white, as yellow cannot.
+pub const WARN: Style = AnsiColor::Magenta.on_default();
 /// Good news.
 pub const GOOD: Style = AnsiColor::Green.on_default();
 /// What is said of a session's course.
@@ -209,6 +209,14 @@ mod tests {
         assert_eq!(ago(at(0), at(60_000)), "1 minute ago");
         assert_eq!(ago(at(0), at(50 * 3_600_000)), "2 days ago");
         assert_eq!(when(at(0), at(5_000)), "5 seconds ago (1970-01-01T00:00:00Z)");
+    }
+
+    #[test]
+    fn warnings_can_be_read_on_a_white_background() {
+        let light = [AnsiColor::Yellow, AnsiColor::BrightYellow, AnsiColor::White, AnsiColor::BrightWhite];
+        for style in [BAD, WARN, GOOD, COURSE, BOLD, DIM, PLAIN] {
+            assert!(light.iter().all(|colour| style.get_fg_color() != Some((*colour).into())), "{style:?}");
+        }
     }
 
     #[test]
