@@ -5,6 +5,7 @@ use std::io::{self, BufRead, IsTerminal, Write};
 
 use rekindle_agent::find::{FoundAgent, How, find, find_all};
 use rekindle_agent::known::by_id;
+use rekindle_agent::npx::is_fetched;
 use rekindle_client::{Client, Failure};
 use rekindle_daemon::config::{Config, ConfigFile};
 use rekindle_display::session_table::home_as_tilde;
@@ -155,7 +156,7 @@ fn several(names: &[&str]) -> Failure {
 pub(crate) fn note_download(name: &str) {
     let Some(known) = by_id(name) else { return };
     let found = find(known, &std::env::var_os("PATH").unwrap_or_default());
-    if found.how == How::Fetched {
+    if found.how == How::Fetched && !is_fetched(&found.command, |name| std::env::var_os(name)) {
         let program =
             found.command.first().map_or("", |program| program.rsplit('/').next().unwrap_or(program));
         let what = if found.adapts.is_some() { "the adapter for it is" } else { "it is" };
