@@ -10,7 +10,7 @@ use rekindle_terminal::output::{self, BAD, BOLD, DIM, GOOD, WARN, plural, styled
 use rekindle_terminal::sanitise;
 use serde_json::{Value, json};
 
-use super::remedy::remedy;
+use super::remedy::{advice, remedy};
 
 /// Findings of one kind that are shown in full; JSON has the rest. Of notes, about which nothing need be done, one says it all.
 const MAX_SHOWN: usize = 8;
@@ -98,7 +98,7 @@ fn print_group(
         writeln!(out, "  {code}{at}")?;
         writeln!(out, "    {}", styled(BOLD, sanitise::line(&below(home, &finding.path))))?;
         writeln!(out, "{}", wrap(&sanitise::line(&finding.what), width, "    ", "    "))?;
-        writeln!(out, "{}\n", wrap(&sanitise::line(&remedy(finding)), width, "    → ", "      "))?;
+        writeln!(out, "{}\n", wrap(&sanitise::line(&advice(finding)), width, "    → ", "      "))?;
     }
     let count = group.first().and_then(|finding| report.kinds.get(&finding.code)).copied().unwrap_or(0);
     if let Some(more) = count.checked_sub(shown as u64).filter(|more| *more > 0) {

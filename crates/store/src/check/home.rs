@@ -187,7 +187,7 @@ pub(super) fn unknown(directory: &Path, entry: &Entry) -> Finding {
     let path = directory.join(&entry.name);
     if entry.name.ends_with(TEMPORARY_SUFFIX) {
         let what = "A crash left this file half-written; nothing reads it.";
-        let remedy = format!("Nothing to do, or remove it while no Rekindle runs: rm {}", path.display());
+        let remedy = format!("It may be removed while no Rekindle runs: rm {}", path.display());
         return Finding::new(Code::TemporaryFile, path, what, remedy);
     }
     let what = "This is not one of Rekindle's files; it is left alone.";
