@@ -18,6 +18,8 @@ pub struct Ask {
     pub choices: Vec<Choice>,
     /// What it asks, line by line, whole.
     pub lines: Vec<Styled>,
+    /// How many of them, at the end, say what it would change in files.
+    changed: usize,
 }
 
 /// One of the agent's own options.
@@ -70,8 +72,19 @@ impl Ask {
             let text = serde_json::to_string_pretty(request).unwrap_or_default();
             lines.extend(sanitise::block(&text).lines().map(|line| (PLAIN, format!("  {line}"))));
         }
+        let changed = changes.len();
         lines.extend(changes.into_iter().map(|(style, line)| (style, format!("  {line}"))));
-        Ask { wait_id: wait_id.to_owned(), choices: choices(params), lines }
+        Ask { wait_id: wait_id.to_owned(), choices: choices(params), lines, changed }
+    }
+
+    /// Leaves out what it would change, if that stands right above.
+    pub(super) fn leave_out(&mut self, above: &[Styled]) {
+        let at = self.lines.len() - self.changed;
+        if self.changed > 0 && above.ends_with(&self.lines[at..]) {
+            self.lines.truncate(at);
+            self.lines.push((DIM, "  the change is shown above".into()));
+            self.changed = 0;
+        }
     }
 
     /// Returns what it asks in one line.

@@ -9,6 +9,7 @@ use rekindle_terminal::sanitise;
 use rekindle_wire::event::Delta;
 use serde_json::Value;
 
+use super::diff::Styled;
 use super::messages::Messages;
 use super::piece::{Piece, clean_line, line};
 use super::run_lines::run_lines;
@@ -19,12 +20,17 @@ use crate::record_text::{message_text, payload, plan_gist, successor};
 const ECHO_LINES: usize = 20;
 const ECHO_CHARS: usize = 2000;
 
+/// Lines that are remembered of those that stand last: more than a tool's line is ever followed by.
+const MAX_ABOVE: usize = 200;
+
 /// What was shown so far.
 pub struct Picture {
     blobs: Payloads,
     pub(super) messages: Messages,
     tools: Tools,
     planned: bool,
+    /// The lines that stand last, as long as nothing else comes.
+    above: Vec<Styled>,
     /// Whether the session continues by itself, if that was heard.
     pub(crate) policy: Option<ResumePolicy>,
 }
@@ -33,7 +39,7 @@ impl Picture {
     /// Begins with nothing shown.
     pub fn new(blobs: Payloads) -> Picture {
         let (messages, tools) = Default::default();
-        Picture { blobs, messages, tools, planned: false, policy: None }
+        Picture { blobs, messages, tools, planned: false, above: Vec::new(), policy: None }
     }
 
     /// Takes a record.
@@ -45,17 +51,36 @@ impl Picture {
             Err(_) => vec![line(WARN, format!("record {} cannot be read", record.seq))],
         };
         pieces.extend(self.messages.show_waiting());
+        self.see(&mut pieces);
         pieces
+    }
+
+    /// Sees which lines stand last. A change that a tool's line was followed by is not shown once more by the question whether it may
+    /// be made.
+    fn see(&mut self, pieces: &mut [Piece]) {
+        for piece in pieces {
+            match piece {
+                Piece::Line(line) => self.above.push(line.clone()),
+                Piece::Asked(ask) => ask.leave_out(&self.above),
+                Piece::Begun { .. } | Piece::Ended(..) | Piece::Dropped(_) | Piece::AskOver(_) => {}
+                _ => self.above.clear(),
+            }
+        }
+        self.above.drain(..self.above.len().saturating_sub(MAX_ABOVE));
     }
 
     /// Takes words that are in no record yet.
     pub fn words(&mut self, words: Delta) -> Vec<Piece> {
-        self.messages.add_delta(words)
+        let mut pieces = self.messages.add_delta(words);
+        self.see(&mut pieces);
+        pieces
     }
 
     /// Nothing more was heard for a moment: words that waited for that are shown.
     pub fn rest(&mut self) -> Vec<Piece> {
-        self.messages.show_waiting()
+        let mut pieces = self.messages.show_waiting();
+        self.see(&mut pieces);
+        pieces
     }
 
     /// Tells whether words wait for what is heard next.

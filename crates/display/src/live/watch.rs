@@ -106,7 +106,7 @@ struct Watching<'a> {
 impl Watching<'_> {
     fn run(&mut self, inputs: &Receiver<Input>) -> Result<Exit, Failure> {
         loop {
-            let busy = self.questions.is_empty() && !self.aim.is_cut() && !self.picture.messages.waits();
+            let busy = self.questions.is_empty() && !self.aim.is_cut() && !self.picture.waits();
             let within = match (busy, self.has_spoken) {
                 (false, _) => SETTLED,
                 (true, false) => SILENT,
@@ -142,7 +142,7 @@ impl Watching<'_> {
                 print_json(&json!({ "delta": delta }).to_string())?;
                 return Ok(None);
             }
-            Heard::Words(words) => self.picture.messages.add_delta(words),
+            Heard::Words(words) => self.picture.words(words),
             // Of runs of pipelines only.
             Heard::Pending(_) => return Ok(None),
             Heard::Away => {
@@ -150,11 +150,11 @@ impl Watching<'_> {
                 return self.print_line(WARN, text);
             }
             Heard::Back { away } => {
-                self.picture.messages.forget_waiting();
+                self.picture.miss_words();
                 return if away { self.print_line(COURSE, "a daemon is running again") } else { Ok(None) };
             }
             Heard::Reset { last_seq } => {
-                self.picture.messages.forget_waiting();
+                self.picture.miss_words();
                 let text =
                     format!("the end of the log was lost in a crash; it continues after record {last_seq}");
                 return self.print_line(WARN, &text);
@@ -240,7 +240,7 @@ impl Watching<'_> {
 
     /// Nothing more has come: questions are put, and what does not go on is left.
     fn handle_silence(&mut self) -> Result<Option<Exit>, Failure> {
-        let waited = self.picture.messages.show_waiting();
+        let waited = self.picture.rest();
         if !waited.is_empty() {
             return self.handle_pieces(waited);
         }

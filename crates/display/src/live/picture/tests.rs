@@ -245,3 +245,30 @@ fn what_an_agent_says_in_events_is_seen_and_how_often_it_says_that_it_lives_is_n
         (String::new(), String::new())
     );
 }
+
+#[test]
+fn a_change_that_stands_right_above_is_not_shown_again_by_its_question() {
+    let content = r#"[{"type":"diff","path":"a","newText":"x\n"}]"#;
+    let call = format!(
+        r#""kind":"tool.call","tool_call_id":"t1","title":"edit a","status":"pending","raw":{{"content":{content}}}"#
+    );
+    let asked = format!(
+        r#""kind":"run.waiting","run_id":"run_1","wait_id":"wait_1","wait_kind":"permission","resume_token_id":"rt_1","request":{{"params":{{"toolCall":{{"title":"edit a","content":{content}}},"options":[]}}}}"#
+    );
+    let question = |picture: &mut Picture| {
+        let pieces = picture.record(&record(&asked));
+        let [Piece::Asked(ask)] = pieces.as_slice() else { panic!("one question: {pieces:?}") };
+        ask.lines.iter().map(|(_, line)| line.clone()).collect::<Vec<_>>()
+    };
+    let head = "The agent asks for permission: edit a";
+    let whole = [head, "  new a", "  @@ -0,0 +1 @@", "  +x"];
+    let mut told = picture();
+    assert_eq!(lines(&told.record(&record(&call))), ["▸ edit a", "  new a", "  @@ -0,0 +1 @@", "  +x"]);
+    assert_eq!(question(&mut told), [head, "  the change is shown above"]);
+    // Whoever sees only the question, or something else between, is told.
+    assert_eq!(question(&mut picture()), whole);
+    let mut told = picture();
+    let _ = told.record(&record(&call));
+    let _ = told.record(&self::whole("msg_1", "words"));
+    assert_eq!(question(&mut told), whole);
+}
