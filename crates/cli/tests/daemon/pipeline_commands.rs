@@ -222,6 +222,8 @@ fn a_run_that_was_aborted_goes_on_only_by_force() {
     lab.pipeline(&["show"]).exits(0).shows("aborted").shows("not wanted");
     let refused = lab.pipeline(&["resume"]).exits(1).tells("--force");
     assert!(refused.out.contains("status     aborted: not wanted"), "{refused:#?}");
+    let said = format!("{}{}", refused.out, refused.err);
+    assert_eq!(said.matches("force").count(), 1, "what continues it is said once: {said}");
     // Nor with what nobody here has trusted, as one that came from another machine.
     fs::remove_file(lab.home().join("trusted.json")).expect("removed");
     lab.pipeline(&["resume", "--force"]).exits(2).tells("not trusted").tells(&hash);

@@ -45,9 +45,8 @@ fn pending(run: &PipelineView) -> String {
         }
         (None, RunStatus::Running) => "no step; the next one is being determined".into(),
         (None, RunStatus::Completed) => "nothing".into(),
-        (None, RunStatus::Failed | RunStatus::Aborted) => {
-            "nothing: it has ended; --force continues it".into()
-        }
+        // What continues it all the same is said where that is refused.
+        (None, RunStatus::Failed | RunStatus::Aborted) => "nothing: it has ended".into(),
     }
 }
 
@@ -81,6 +80,6 @@ mod tests {
         let pending = |status| pending(&PipelineView { status, pending: None, ..run() });
         assert_eq!(pending(RunStatus::Completed), "nothing");
         assert!(pending(RunStatus::Running).starts_with("no step"));
-        assert!(pending(RunStatus::Aborted).contains("--force"));
+        assert_eq!(pending(RunStatus::Aborted), "nothing: it has ended");
     }
 }

@@ -85,39 +85,22 @@ impl Refusal {
             Refusal::ConfigChanged(_) => "config_changed",
         }
     }
-
-    /// Returns the way out.
-    pub fn way_out(&self) -> &'static str {
-        match self {
-            Refusal::RunUnknown => "find its name in the list of runs",
-            Refusal::LedgerMissing => "restore ledger.ndjson from a copy, or start another run",
-            Refusal::RunLocked { .. } => "wait until that is done, or follow the run",
-            Refusal::RunAborted => "force the resume to continue anyway",
-            Refusal::RunFailed => "check what failed, then force the resume",
-            Refusal::TaskMissing { .. } => "restore the task in rekindle.toml, or start another run",
-            Refusal::AgentChanged { .. } => "restore the agent's configuration, or start another run",
-            Refusal::ManifestMissing { .. } => {
-                "import a bundle that has the snapshot, or accept the files as they are"
-            }
-            Refusal::ConfigChanged(_) => {
-                "accept the configuration to continue with what the run was started with, or start another run"
-            }
-        }
-    }
 }
 
 impl fmt::Display for Refusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Refusal::RunUnknown => f.write_str("there is no such run"),
-            Refusal::LedgerMissing => f.write_str("the ledger of the run is missing"),
+            Refusal::LedgerMissing => {
+                f.write_str("the ledger of the run is missing: restore ledger.ndjson from a copy")
+            }
             Refusal::RunLocked { by } => write!(f, "{by} is working on the run"),
             Refusal::RunAborted => f.write_str("the run was aborted"),
             Refusal::RunFailed => f.write_str("the run has failed"),
             Refusal::TaskMissing { task } => write!(f, "rekindle.toml no longer has the task {task}"),
             Refusal::AgentChanged { agent } => write!(f, "the agent {agent} has changed"),
             Refusal::ManifestMissing { snapshot } => {
-                write!(f, "some contents of {snapshot} are missing")
+                write!(f, "some contents of {snapshot} are missing; a bundle of the run may have them")
             }
             Refusal::ConfigChanged(changes) => {
                 let named: Vec<String> = changes.iter().map(ToString::to_string).collect();

@@ -228,7 +228,7 @@ impl Pipelines {
     }
 }
 
-/// Says why a run does not go on, by the word for it.
+/// Says why a run does not go on, by the word for it. What to do about it is the hint's to say.
 fn refusal(why: &Refusal) -> ServiceError {
     let (code, hint) = match why {
         Refusal::RunUnknown => (Code::RunUnknown, Hint::ListPipelines),
@@ -241,5 +241,5 @@ fn refusal(why: &Refusal) -> ServiceError {
         Refusal::ManifestMissing { .. } => (Code::ManifestMissing, Hint::DecideDrift),
         Refusal::ConfigChanged(_) => (Code::ConfigChanged, Hint::AcceptConfig),
     };
-    ServiceError::new(code, format!("{why}: {}", why.way_out())).hint(hint)
+    ServiceError::new(code, why.to_string()).hint(hint)
 }

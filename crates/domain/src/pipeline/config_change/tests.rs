@@ -103,7 +103,7 @@ fn without_its_task_or_its_agents_no_run_goes_on() {
 }
 
 #[test]
-fn every_refusal_has_a_word_and_a_way_out() {
+fn every_refusal_has_a_word_and_leaves_what_to_do_to_its_hint() {
     let refusals = [
         Refusal::RunUnknown,
         Refusal::LedgerMissing,
@@ -117,7 +117,9 @@ fn every_refusal_has_a_word_and_a_way_out() {
     ];
     let codes: BTreeSet<&str> = refusals.iter().map(Refusal::code).collect();
     assert_eq!(codes.len(), refusals.len());
-    assert!(refusals.iter().all(|refusal| !refusal.way_out().is_empty()));
+    for said in [&refusals[3], &refusals[4], &refusals[8]].map(Refusal::to_string) {
+        assert!(!said.contains("force") && !said.contains("accept"), "{said}");
+    }
     let changed = refusals.last().expect("one").to_string();
     assert!(changed.ends_with("the goal of the task, inputs.a of the task"), "{changed}");
 }
