@@ -134,16 +134,23 @@ impl PipelineRun {
         })
     }
 
-    /// Composes a result and what follows it.
+    /// Composes a result and what follows it, and goes on behind that.
     pub(crate) fn record(&mut self, finished: StepFinished<'static>) -> anyhow::Result<Vec<Draft>> {
-        let to = finished.to;
-        let records = compose::finish(&self.state, finished, |then, next| intention(then, next, to))?;
-        ensure!(records.len() == 2, "no step follows");
+        let records = self.compose(finished)?;
         self.take(&records)?;
         Ok(records)
     }
 
-    fn take(&mut self, records: &[Draft]) -> anyhow::Result<()> {
+    /// Composes a result and what follows it.
+    pub(crate) fn compose(&self, finished: StepFinished<'static>) -> anyhow::Result<Vec<Draft>> {
+        let to = finished.to;
+        let records = compose::finish(&self.state, finished, |then, next| intention(then, next, to))?;
+        ensure!(records.len() == 2, "no step follows");
+        Ok(records)
+    }
+
+    /// Goes on behind records, as the store does that appends them.
+    pub(crate) fn take(&mut self, records: &[Draft]) -> anyhow::Result<()> {
         for record in records {
             self.state.apply(Timestamp::default(), &record.event)?;
         }

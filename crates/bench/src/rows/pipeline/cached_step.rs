@@ -38,7 +38,8 @@ pub(crate) fn run(context: &Context) -> anyhow::Result<Vec<Row>> {
         let mut run = start(&store, round)?;
         let (mut answers, mut appends) = (Latencies::default(), Latencies::default());
         for _ in 0..steps {
-            let records = answers.time(|| answer(&store, &cache, &mut run, tree))?;
+            let records = answers.time(|| answer(&store, &cache, &run, tree))?;
+            run.take(&records)?;
             appends.time(|| store.append(Append::durable(run.id, records)))?;
         }
         ensure!(run.state.counts.commands == 0, "somebody worked");
@@ -77,7 +78,7 @@ fn fill(cache: &StepCache, number: u64, steps: usize) -> anyhow::Result<()> {
 fn answer(
     store: &Store,
     cache: &StepCache,
-    run: &mut PipelineRun,
+    run: &PipelineRun,
     tree: rekindle_domain::blob_id::BlobId,
 ) -> anyhow::Result<Vec<rekindle_domain::line::Draft>> {
     let step = run.state.current_step().context("a step")?.clone();
@@ -86,7 +87,7 @@ fn answer(
         bail!("there is no result")
     };
     ensure!(result.fits(stage, step.from) && store.blobs().contains(&tree)?, "it cannot be used");
-    run.record(StepFinished {
+    run.compose(StepFinished {
         step_id: step.id.clone(),
         key: step.key,
         outcome: result.outcome,
