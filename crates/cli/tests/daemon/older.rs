@@ -82,6 +82,6 @@ fn without_a_daemon_a_session_of_the_earlier_layout_is_shown_and_kept() {
     let doctor = lab.rekindle(&["doctor"]).output().expect("it runs");
     let said = String::from_utf8_lossy(&doctor.stdout);
     assert!(!said.contains("rm ") && !said.contains("delete it"), "{said}");
-    assert!(said.contains("keep it"), "{said}");
+    assert!(said.contains("Keep it"), "{said}");
     assert_eq!(std::fs::read_to_string(&snapshot).expect("it is there"), SNAPSHOT, "nobody has touched it");
 }

@@ -2,10 +2,10 @@
 
 use rekindle_store::check::{Code, Finding};
 
+use crate::hints::ours;
+
 /// What a remedy begins with that a person has no part in.
 const NOTHING: &str = "Nothing to do";
-
-use crate::hints::ours;
 
 /// Returns what a person is told below a finding: what to do, or what becomes of it by itself. That there is nothing to do is what its
 /// severity says.
