@@ -5,6 +5,7 @@ use rekindle_client::completion::IdKind;
 use rekindle_client::target::Target;
 use rekindle_client::{Client, Failure};
 use rekindle_domain::id::{MAX_ID_LEN, SessionId};
+use rekindle_domain::session::SessionState;
 use rekindle_domain::time::Timestamp;
 use rekindle_store::disk::Disk;
 use rekindle_store::layout::{Layout, SessionFile, session_file};
@@ -180,23 +181,33 @@ pub(crate) fn find_latest(client: &Client) -> Result<Option<SessionView>, Failur
     let works_here =
         |session: &SessionView| session.working_dir == here || origin(session).as_ref() == Some(&here);
     let in_here = sessions.into_iter().filter(works_here);
-    // What is closed is named by its id: whoever names none wants to go on.
-    Ok(in_here.max_by_key(|session| (!session.closed, session.updated_at)))
+    // What is closed is named by its id: whoever names none wants to go on. An agent that ends while nothing goes on, or whatever else
+    // is recorded of a session that nobody uses, does not make it the latest.
+    Ok(in_here.max_by_key(|session| {
+        (!session.closed, session.since.max(session.created_at), session.updated_at, session.id)
+    }))
 }
 
 pub(crate) fn latest_offline(home: &Offline) -> Result<SessionId, Failure> {
     let here = current_dir()?;
-    let mut latest: Option<(bool, Timestamp, SessionId)> = None;
+    let mut latest: Option<(bool, Timestamp, Timestamp, SessionId)> = None;
     let surveyed = home.survey(|id, loaded| {
         if let Ok(loaded) = loaded
             && (loaded.state.working_dir == here || loaded.state.origin() == here)
             && !loaded.state.deleted
         {
-            latest = latest.max(Some((!loaded.state.closed, loaded.state.updated_at, id)));
+            let state = &loaded.state;
+            latest = latest.max(Some((!state.closed, last_used(state), state.updated_at, id)));
         }
     });
     surveyed.map_err(unlisted)?;
     latest.map(|(.., id)| id).ok_or_else(|| none_here(&here))
+}
+
+/// Returns when somebody last used a session: when its latest run ended or began, or when it was made.
+fn last_used(state: &SessionState) -> Timestamp {
+    let run = state.run.as_ref().map(|run| run.ended_at.unwrap_or(run.started_at));
+    run.map_or(state.created_at, |run| run.max(state.created_at))
 }
 
 fn none_here(here: &str) -> Failure {

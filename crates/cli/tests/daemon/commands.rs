@@ -328,6 +328,27 @@ fn send_goes_to_this_directorys_latest_session_or_to_a_beginning() {
     lab.ran(&["send"]).exits(2).tells("the message is missing");
 }
 
+/// I12: `diff` and `rewind` without an id mean what somebody did last, and not a session whose agent has just ended.
+#[test]
+fn the_latest_session_is_the_one_that_was_used_last() {
+    let mut lab = Lab::new();
+    let older = lab.run("say one");
+    lab.wait_end(&older);
+    let its_agent = lab.agents();
+    let newer = lab.run("say two");
+    lab.wait_end(&newer);
+    let latest = |lab: &Lab| lab.ran(&["status", "--json"]).exits(0).json()["id"].clone();
+    assert_eq!(latest(&lab), newer.as_str());
+    its_agent.iter().for_each(|pid| crate::kills::kill(*pid));
+    wait_for("its end", || (lab.count(&older, "agent.exited") == 1).then_some(()));
+    assert_eq!(latest(&lab), newer.as_str());
+    lab.kill();
+    assert_eq!(latest(&lab), newer.as_str(), "without a daemon");
+    lab.start();
+    lab.ran(&["send", &older, "say three"]).exits(0);
+    assert_eq!(latest(&lab), older.as_str());
+}
+
 #[test]
 fn beginnings_of_ids_must_mean_one_session() {
     let lab = Lab::new();
