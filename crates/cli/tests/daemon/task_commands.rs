@@ -85,6 +85,13 @@ fn a_task_is_added_shown_made_urgent_cancelled_and_attempted_again() {
     assert_eq!(exported.len(), 2);
     let whole = exported.iter().find(|task| task["id"] == first.as_str()).expect("the first");
     assert!(whole["transitions"].as_array().is_some_and(|list| list.len() >= 5), "{whole}");
+    // A beginning that several tasks have names none of them, also if only one is still open.
+    let open = lab.task_add(&["barrier open"], Stdin::Nothing).exits(0).out.trim().to_owned();
+    let several = lab.ran(&["--json", "task", "cancel", "task_0"]).exits(2);
+    assert_eq!(several.error_code(), "task_ambiguous");
+    lab.reach("open");
+    lab.pass("open");
+    lab.wait_task(&open, "completed");
 }
 
 #[test]

@@ -1,9 +1,12 @@
 //! Which task is meant: an id, or the beginning of one that only one task has, or the run of a pipeline that it is.
 
+use std::collections::BTreeSet;
+
 use crate::completers::ids;
 use rekindle_client::completion::IdKind;
 use rekindle_client::{Client, Failure};
 use rekindle_domain::id::TaskId;
+use rekindle_wire::code::Code;
 use rekindle_wire::view::TaskList;
 
 use crate::commands::pipeline::find_run as find_pipeline;
@@ -42,15 +45,17 @@ pub(super) fn find(name: &str, client: &Client) -> Result<TaskId, Failure> {
     if id.to_ulid().is_some() {
         return Ok(id);
     }
-    // Those that have not ended are known also while the database cannot be asked, and meant if there is one.
+    // Rows follow the log: one that was just added may not be among them. Those that have not ended are known also while the database
+    // cannot be asked, and nobody knows of others then.
     let TaskList { tasks, .. } = client.get("/api/tasks/active")?;
-    let mut matching: Vec<TaskId> =
-        tasks.iter().map(|task| task.id).filter(|id| id.as_str().starts_with(&whole)).collect();
-    if matching.is_empty() {
-        let ended: TaskList = client.get(&format!("/api/tasks?prefix={whole}&limit={}", NAMED + 1))?;
-        matching = ended.tasks.iter().map(|task| task.id).collect();
+    let open = tasks.iter().map(|task| task.id).filter(|id| id.as_str().starts_with(&whole));
+    let mut matching: BTreeSet<TaskId> = open.collect();
+    match client.get::<TaskList>(&format!("/api/tasks?prefix={whole}&limit={}", NAMED + 1)) {
+        Ok(listed) => matching.extend(listed.tasks.iter().map(|task| task.id)),
+        Err(error) if error.code() == Code::TasksDbUnavailable.as_str() && !matching.is_empty() => {}
+        Err(error) => return Err(error),
     }
-    match matching.as_slice() {
+    match &*matching.into_iter().collect::<Vec<_>>() {
         [one] => Ok(*one),
         [] => Err(Failure::usage("task_unknown", format!("no task's id begins with {whole}"))
             .hint("rekindle task ls -a lists them")),
@@ -59,7 +64,8 @@ pub(super) fn find(name: &str, client: &Client) -> Result<TaskId, Failure> {
             Err(Failure::usage(
                 "task_ambiguous",
                 format!("{whole} is not unique: it may be {}", names.join(", ")),
-            ))
+            )
+            .hint("give more of the id; rekindle task ls -a lists them"))
         }
     }
 }
