@@ -99,6 +99,8 @@ pub(crate) fn facts(line: &str, blobs: &Payloads) -> Vec<Fact> {
             let text = message_text(&message.content, blobs);
             Fact::Queued { id: message.message_id.to_string(), text: sanitise::block(&text) }
         }
+        // Nothing of a fork's queue goes on in it: what was said to the session that it goes on from was meant for that.
+        Event::SessionCreated(created) if created.forked_from.is_some() => Fact::QueueLeft,
         Event::RunStarted(started) => {
             let run = started.run_id.to_string();
             let message = started.message_id.map(|id| id.to_string());

@@ -61,7 +61,7 @@ impl Earlier {
             match fact {
                 Fact::Commands(_) => drop(self.commands.get_or_insert(fact)),
                 Fact::Offers { .. } => drop(self.offers.get_or_insert(fact)),
-                Fact::QueueCleared => self.cleared = true,
+                Fact::QueueCleared | Fact::QueueLeft => self.cleared = true,
                 Fact::Begun { message, .. } => self.over.extend(message),
                 Fact::Queued { ref id, .. } if !self.cleared && !self.over.contains(id) => {
                     self.queued.push(fact);

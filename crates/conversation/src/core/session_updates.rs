@@ -40,6 +40,8 @@ pub(crate) enum Fact {
     Begun { run: String, message: Option<String>, age: Duration },
     /// No message waits any more.
     QueueCleared,
+    /// What waited stays behind in the session that this one goes on from.
+    QueueLeft,
     /// The agent's own commands.
     Commands(Vec<AgentCommand>),
     /// The agent's modes and models.
@@ -138,6 +140,7 @@ impl Core {
                 let dropped = self.outbox.unqueue_all();
                 dropped.iter().for_each(|text| self.dropped(text));
             }
+            Fact::QueueLeft => drop(self.outbox.unqueue_all()),
             Fact::Commands(commands) => self.commands = commands,
             Fact::Offers { modes, models } => self.status.offer(modes, models),
             Fact::Starting(is_starting) => self.status.start(is_starting),

@@ -155,6 +155,18 @@ fn queued_messages_are_shown_and_told_when_they_begin_or_are_dropped() {
 }
 
 #[test]
+fn what_waited_in_a_session_that_was_rewound_does_not_wait_in_its_successor() {
+    let mut talk = Talk::new();
+    talk.hear(News::Fact(Fact::Queued { id: "msg_1".into(), text: "text 1".into() }));
+    assert_eq!(
+        lines(&talk.hear(News::Fact(Fact::QueueLeft))),
+        [] as [&str; 0],
+        "nothing was taken out of it here"
+    );
+    assert!(!talk.panel().contains("queued"), "{}", talk.panel());
+}
+
+#[test]
 fn a_question_is_answered_by_a_key_alone_on_an_empty_line() {
     let mut talk = Talk::new();
     let put = talk.piece(permission("wait_1"));

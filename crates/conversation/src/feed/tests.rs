@@ -45,6 +45,14 @@ fn a_queued_message_is_not_shown_before_its_turn() {
 }
 
 #[test]
+fn a_fork_leaves_the_queue_behind() {
+    let created = r#""kind":"session.created","title":"t","working_dir":"/w","provider":{"type":"acp"},"options":{},"env_names":[]"#;
+    assert_eq!(the_facts(feed(0).hear(heard(1, created))), []);
+    let from = r#","forked_from":{"session_id":"sess_1","seq":4,"h":"0123456789abcdef"}"#;
+    assert_eq!(the_facts(feed(0).hear(heard(5, &format!("{created}{from}")))), [Fact::QueueLeft]);
+}
+
+#[test]
 fn what_an_agent_offers_is_read_clean() {
     let commands = r#""kind":"agent.notice","what":"available_commands","raw":{"availableCommands":[
         {"name":"re\u001b[2Jview","description":"looks"},{"description":"nameless"},7]}"#;
