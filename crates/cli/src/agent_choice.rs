@@ -5,7 +5,7 @@ use std::io::{self, BufRead, IsTerminal, Write};
 
 use rekindle_agent::find::{FoundAgent, How, find, find_all};
 use rekindle_agent::known::by_id;
-use rekindle_agent::npx::is_fetched;
+use rekindle_agent::npx_cache::is_fetched;
 use rekindle_client::{Client, Failure};
 use rekindle_daemon::config::{Config, ConfigFile};
 use rekindle_display::session_table::home_as_tilde;

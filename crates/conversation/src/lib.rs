@@ -10,10 +10,10 @@ mod feed;
 mod history;
 mod layout;
 mod painter;
+mod resize_debounce;
 mod survey;
 mod talk;
 mod terminal;
-mod window;
 mod worker;
 
 pub use talk::{Conversation, Greeting, is_possible, obstacle};

@@ -7,7 +7,7 @@ use anstyle::Style;
 use rekindle_display::hints::in_rows;
 use rekindle_display::live::Piece;
 use rekindle_terminal::output::{DIM, PLAIN, styled};
-use rekindle_terminal::word_wrap::{Flow, Step};
+use rekindle_terminal::streaming_wrap::{Flow, Step};
 
 use crate::layout::{columns, rows};
 

@@ -16,9 +16,9 @@ use rekindle_terminal::{is_foreground, on_exit_signal};
 
 use crate::core::{Core, Effect, Event, News, Reply, Request, Standing};
 use crate::feed::Feed;
+use crate::resize_debounce::DebouncedPainter;
 use crate::survey::survey;
 use crate::terminal::{self, size};
-use crate::window::Window;
 use crate::worker::{Letters, Worker, standing};
 
 /// Words that wait for what is heard next are shown when nothing is heard for this long.
@@ -104,7 +104,7 @@ impl Conversation {
         let colours = anstream::AutoStream::choice(&io::stdout()) != anstream::ColorChoice::Never;
         let mut talk = Talk {
             core: Core::new(session.clone(), standing),
-            window: Window::new(io::stdout(), colours, size().0),
+            window: DebouncedPainter::new(io::stdout(), colours, size().0),
             feed: Feed::new(payloads.clone(), after),
             payloads,
             target,
@@ -140,7 +140,7 @@ impl Conversation {
 
 struct Talk {
     core: Core,
-    window: Window<Stdout>,
+    window: DebouncedPainter<Stdout>,
     feed: Feed,
     payloads: Payloads,
     target: Target,

@@ -3,12 +3,12 @@
 
 mod code_fence;
 pub mod json_escape;
-mod line_wrap;
 pub mod output;
 mod raw_terminal;
 pub mod sanitise;
 mod signals;
-pub mod word_wrap;
+pub mod streaming_wrap;
+mod word_wrap;
 
 pub use crossterm::event;
 pub use raw_terminal::{Paste, RawTerminal, is_foreground};

@@ -8,7 +8,7 @@ use rekindle_domain::time::Timestamp;
 use unicode_width::UnicodeWidthChar;
 
 use crate::json_escape::Escaped;
-pub use crate::line_wrap::{columns, wrap, wrap_lines};
+pub use crate::word_wrap::{columns, wrap, wrap_lines};
 
 /// Bad news.
 pub const BAD: Style = AnsiColor::Red.on_default().bold();

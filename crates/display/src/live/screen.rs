@@ -6,7 +6,7 @@ use std::io::{self, IsTerminal, Write};
 use anstream::ColorChoice;
 use anstyle::Style;
 use rekindle_terminal::output::{self, DIM, PLAIN, WARN, columns, styled};
-use rekindle_terminal::word_wrap::{Flow, Step};
+use rekindle_terminal::streaming_wrap::{Flow, Step};
 
 use super::diff::Styled;
 use super::piece::{Piece, drift_lines};

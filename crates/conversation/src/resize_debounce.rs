@@ -1,4 +1,4 @@
-//! The window that a conversation is held in. While its width changes nothing is drawn: some terminals wrap anew at once what stands
+//! Debounced drawing: while the width of the window changes nothing is drawn: some terminals wrap anew at once what stands
 //! there, but tell of a width only every quarter of a second, and what is written for one that is gone stands there twice, or is
 //! written over.
 
@@ -23,8 +23,8 @@ struct Change {
     last: Duration,
 }
 
-/// The window, and what is to be shown in it next.
-pub(crate) struct Window<W> {
+/// A painter that waits until the width of the window is steady, and what it is to show next.
+pub(crate) struct DebouncedPainter<W> {
     painter: Painter<W>,
     /// Columns, as they were seen last.
     width: usize,
@@ -33,9 +33,9 @@ pub(crate) struct Window<W> {
     kept: Vec<Piece>,
 }
 
-impl<W: Write> Window<W> {
-    pub(crate) fn new(out: W, colours: bool, width: usize) -> Window<W> {
-        Window { painter: Painter::new(out, colours, width), width, change: None, kept: Vec::new() }
+impl<W: Write> DebouncedPainter<W> {
+    pub(crate) fn new(out: W, colours: bool, width: usize) -> DebouncedPainter<W> {
+        DebouncedPainter { painter: Painter::new(out, colours, width), width, change: None, kept: Vec::new() }
     }
 
     /// Shows a piece as soon as something is drawn.
@@ -129,7 +129,7 @@ mod tests {
         ];
         for drag in drags {
             let screen = Rc::new(RefCell::new(Screen::new(80, 60)));
-            let mut window = Window::new(Terminal(Rc::clone(&screen)), true, 80);
+            let mut window = DebouncedPainter::new(Terminal(Rc::clone(&screen)), true, 80);
             let (mut told, mut expected) = (80, Vec::new());
             for step in 0..200 {
                 if let Some(at) = usize::checked_sub(step, 40) {
@@ -156,7 +156,7 @@ mod tests {
     #[test]
     fn nothing_is_drawn_while_the_width_changes_and_nothing_is_held_back_for_long() {
         let screen = Rc::new(RefCell::new(Screen::new(80, 60)));
-        let mut window = Window::new(Terminal(Rc::clone(&screen)), true, 80);
+        let mut window = DebouncedPainter::new(Terminal(Rc::clone(&screen)), true, 80);
         let mut at = |width, now, word: &str| {
             window.show(Piece::Line((PLAIN, word.into())));
             window.draw(width, ms(now), panel).expect("memory");
